@@ -180,6 +180,7 @@ export const english = {
   offline: 'You are offline. Nothing is lost: try again when the connection is back.',
   unreachable: 'The gateway cannot be reached. Check your connection, then try again.',
   otherAccount: 'Another account has signed in in this browser. This page now shows that account.',
+  signedOutElsewhere: 'You signed out in another tab.',
   sessionEnded: 'Your session has ended. Sign in again to go on.',
   noCredits: 'You have too few credits for this track. Choose a shorter length or a cheaper model.',
   busy: 'Try again in {seconds:number} seconds.',

@@ -10,6 +10,8 @@ export interface Question {
   isMeant(key: TextKey, action: TextKey, values?: Values): Promise<boolean>;
   /** The trimmed text. Undefined if the person gives none. */
   text(key: TextKey, action: TextKey, before: string): Promise<string | undefined>;
+  /** Closes the dialogue, as if the person had cancelled it. */
+  withdraw(): void;
 }
 
 export function createQuestion(dialog: HTMLDialogElement, { text }: { readonly text: Text }): Question {
@@ -36,6 +38,11 @@ export function createQuestion(dialog: HTMLDialogElement, { text }: { readonly t
       answer.value = before;
       const isGiven = await ask(key, action, answer);
       return (isGiven && answer.value.trim()) || undefined;
+    },
+    withdraw() {
+      dialog.close('');
+      answer.value = '';
+      text.write(part(dialog, 'asked'), undefined);
     },
   };
 }

@@ -86,6 +86,7 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
   function end(): void {
     ends += 1;
     forgetRefreshes();
+    for (const name of ['name', 'since']) text.write(part(root, name), undefined);
     become('signed-out');
   }
 

@@ -12,6 +12,8 @@ export interface Signing {
   /** Navigates to the identity provider. After a sign-out, that asks who it is instead of taking the same person. */
   signIn(): Promise<void>;
   signOut(): Promise<void>;
+  /** Whether the last session of this browser was ended by a sign-out, in whichever tab. */
+  hasSignedOut(): boolean;
   /** Completes the sign-in if the page was opened by its redirect. Rejects if the sign-in failed. */
   complete(): Promise<boolean>;
   /**
@@ -43,10 +45,12 @@ const LONGEST_HISTORY = 50;
 
 export function createSigning({ client, identityProvider, window, memory }: SigningOptions): Signing {
   const tab = openMemory(() => window.sessionStorage);
+  const hasSignedOut = () => memory.getItem(SIGNED_OUT) !== null;
   return {
+    hasSignedOut,
     async signIn() {
       // The demo's provider does not know `select_account`.
-      const asking = memory.getItem(SIGNED_OUT) !== null && { prompt: 'login' as const };
+      const asking = hasSignedOut() && { prompt: 'login' as const };
       const address = await client.beginSignIn({ ...identityProvider, ...asking });
       const { history, location } = window;
       // The provider's page replaces this entry, which removes all that were ahead.
@@ -55,8 +59,14 @@ export function createSigning({ client, identityProvider, window, memory }: Sign
       location.replace(address);
     },
     async signOut() {
-      await client.signOut();
+      // At its end the client tells the other tabs, which ask then how their session ended.
       memory.setItem(SIGNED_OUT, 'true');
+      try {
+        await client.signOut();
+      } catch (error) {
+        memory.removeItem(SIGNED_OUT);
+        throw error;
+      }
     },
     async complete() {
       try {

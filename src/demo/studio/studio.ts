@@ -185,11 +185,19 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
       feeds.begin();
       if (session.account !== undefined) generations.takeUp(session.account);
     } else if (before === 'signed-in') {
-      notice.show({ advice: 'sessionEnded' });
-      feeds.end();
-      player.close();
-      if (shared) open(shared);
+      showEnd();
     }
+  }
+
+  function showEnd(): void {
+    const isMeant = signing.hasSignedOut();
+    notice.show({ advice: isMeant ? 'signedOutElsewhere' : 'sessionEnded' });
+    feeds.end();
+    question.withdraw();
+    player.close();
+    if (shared) open(shared);
+    // After another end, orders and draft wait for the same person to sign in again.
+    if (isMeant) forgetAccount();
   }
 
   async function signOut(): Promise<void> {

@@ -182,6 +182,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   offline: 'Hauko mtandaoni. Hakuna kilichopotea: jaribu tena muunganisho utakaporudi.',
   unreachable: 'Lango halipatikani. Angalia muunganisho wako, kisha ujaribu tena.',
   otherAccount: 'Akaunti nyingine imeingia kwenye kivinjari hiki. Ukurasa huu sasa unaonyesha akaunti hiyo.',
+  signedOutElsewhere: 'Umetoka kwenye kichupo kingine.',
   sessionEnded: 'Kipindi chako kimeisha. Ingia tena ili uendelee.',
   noCredits: 'Salio lako halitoshi kwa wimbo huu. Chagua urefu mfupi zaidi au modeli ya bei nafuu zaidi.',
   busy: 'Jaribu tena baada ya sekunde {seconds:number}.',

@@ -7,6 +7,11 @@ import { openStudio } from './page.ts';
 const COOKIE = { httpOnly: true, sameSite: 'Lax', path: '/' };
 const COOKIES = ['svc_music_access', 'svc_music_refresh'].map((name) => ({ name, ...COOKIE }));
 
+const valuesOf = (fields: readonly Element[]) =>
+  fields.map((field) =>
+    field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement ? field.value : '',
+  );
+
 describeInChromium('a session in the studio', () => {
   it('begins with a sign-in that leaves no token and no code behind, outlasts the page, and ends with Sign out', async () => {
     await using studio = await openStudio({ isSignedIn: false });
@@ -93,9 +98,30 @@ describeInChromium('a session in the studio', () => {
     await first.button(english.pause).waitFor();
     await second.press(english.play, second.tracks.filter({ hasText: 'Hail' }));
     await first.button(english.listen).waitFor();
+    // All that it has of the person: an order, a question about a track, and what is typed.
+    const held = first.gate.hold('POST /v1/music');
+    await second.order({ prompt: 'Hail again' });
+    await held.arrived;
+    await second.press(english.rename, second.tracks.filter({ hasText: 'Hail' }));
     await first.press(english.signOut);
-    await second.warns(english.sessionEnded);
-    for (const { page } of [first, second]) expect(await page.getByText(/Hail|4,940/).count()).toBe(0);
+    await second.warns(english.signedOutElsewhere);
+    for (const { page } of [first, second]) {
+      expect(await page.getByText(/Hail|4,940|Ada/).count()).toBe(0);
+      expect(await page.locator('textarea, dialog input').evaluateAll(valuesOf)).toEqual(['', '']);
+    }
+    expect(await second.page.getByRole('dialog').count()).toBe(0);
+    held.release();
+
+    // A tab that hears nothing of the others learns it from the check of the session.
+    await first.signIn('Grace');
+    await first.visitor.context.addInitScript('delete globalThis.BroadcastChannel');
+    const deaf = await first.openTab();
+    await deaf.isLoaded();
+    first.visitor.tolerateProblem(/status of 401/);
+    await first.press(english.signOut);
+    await first.button(english.signIn).waitFor();
+    await deaf.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    await deaf.warns(english.signedOutElsewhere);
   });
 
   it('of another account empties the other tab as soon as it begins', async () => {
