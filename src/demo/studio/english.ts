@@ -77,6 +77,8 @@ export const english = {
   price: 'Costs {credits:number} credits',
   tooExpensive:
     'Costs {credits:number} credits, and you have {balance:number}: choose a shorter length or a cheaper model.',
+  tooExpensiveNow:
+    'Costs {credits:number} credits. Of your {balance:number}, the orders that wait need {reserved:number}.',
   nothingLeft: 'Costs {credits:number} credits, and you have none left.',
   modelsLoading: 'Loading…',
   noModels: 'No music model',

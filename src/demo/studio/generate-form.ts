@@ -51,8 +51,11 @@ export function createGenerateForm(
   let balance: number | undefined;
   let models = new Map<string, Model>();
   let failed: { readonly order: string; readonly key: string; readonly outcome: Outcome } | undefined;
-  /** The orders that are not accepted yet: a double click would pay for a second track. Empty for another account. */
-  let pending = new Set<string>();
+  /**
+   * The prices of the orders that are not accepted yet, which the balance still contains: a double click would pay for a
+   * second track. Empty for another account.
+   */
+  let pending = new Map<string, number>();
 
   function currentOrder(): GenerationOrder {
     return {
@@ -82,7 +85,10 @@ export function createGenerateForm(
     const fingerprint = fingerprintOf(order);
     const own = pending;
     if (own.has(fingerprint) || order.model === '' || !areFieldsRight()) return;
-    own.add(fingerprint);
+    const earlier = failed?.order === fingerprint ? failed : undefined;
+    // An uncertain order may be paid for already.
+    if (!isAffordable() && earlier?.outcome !== 'uncertain') return length.focus();
+    own.set(fingerprint, price());
     showState();
     const settle = () => {
       own.delete(fingerprint);
@@ -90,7 +96,6 @@ export function createGenerateForm(
     };
     // Another account may have signed in before the answer.
     if (!(await isMeant(order.prompt)) || own !== pending) return settle();
-    const earlier = failed?.order === fingerprint ? failed : undefined;
     const key = earlier?.key ?? crypto.randomUUID();
     failed = undefined;
     showState();
@@ -114,15 +119,33 @@ export function createGenerateForm(
     text.write(part(root, 'not-instrumental'), canBeInstrumental ? undefined : 'notInstrumental');
   }
 
+  /** 0 if it is not known. */
+  function price(): number {
+    const perSecond = models.get(model.value)?.creditsPerSecond ?? 0;
+    return length.isRight() ? Math.ceil((perSecond * length.milliseconds()) / 1_000) : 0;
+  }
+
+  function reserved(): number {
+    return [...pending.values()].reduce((sum, credits) => sum + credits, 0);
+  }
+
+  function isAffordable(): boolean {
+    return balance === undefined || price() === 0 || price() <= balance - reserved();
+  }
+
   function showPrice(): void {
-    const perSecond = models.get(model.value)?.creditsPerSecond;
-    const isKnown = perSecond !== undefined && length.isRight();
-    const credits = isKnown ? Math.ceil((perSecond * length.milliseconds()) / 1_000) : 0;
-    const isAffordable = balance === undefined || credits <= balance;
-    const price = part(root, 'price');
-    price.dataset['state'] = isAffordable ? 'within' : 'over';
-    if (isAffordable) text.write(price, isKnown ? 'price' : undefined, { credits });
-    else text.write(price, tooLittle(balance), { credits, balance: balance ?? 0 });
+    const shown = part(root, 'price');
+    const credits = price();
+    // One that is being sent is among what is reserved.
+    const isWithin = isAffordable() || pending.has(fingerprintOf(currentOrder()));
+    shown.dataset['state'] = isWithin ? 'within' : 'over';
+    if (isWithin) text.write(shown, credits > 0 ? 'price' : undefined, { credits });
+    else
+      text.write(shown, tooLittle(balance, reserved()), {
+        credits,
+        balance: balance ?? 0,
+        reserved: reserved(),
+      });
   }
 
   form.addEventListener('submit', (event) => {
@@ -164,7 +187,7 @@ export function createGenerateForm(
       showPrice();
     },
     empty() {
-      pending = new Set();
+      pending = new Map();
       failed = undefined;
       form.reset();
       prompt.clear();
@@ -181,7 +204,8 @@ export function createGenerateForm(
 }
 
 /** Without credits no other choice helps. */
-function tooLittle(balance: number | undefined): TextKey {
+function tooLittle(balance: number | undefined, reserved: number): TextKey {
+  if (reserved > 0) return 'tooExpensiveNow';
   return balance === 0 ? 'nothingLeft' : 'tooExpensive';
 }
 

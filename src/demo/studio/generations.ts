@@ -50,7 +50,7 @@ export interface GenerationsParts extends GenerationParts {
   readonly confirmAccount: () => Promise<boolean>;
   /** Called when the account may have changed: when a generation begins, and when it ends. */
   readonly onChange: () => void;
-  readonly onFailure: (error: unknown, doing: Doing) => void;
+  readonly onFailure: (error: unknown, doing: Doing, title: string) => void;
 }
 
 /** Two connections are left for the rest of the page. */
@@ -136,13 +136,13 @@ export function createGenerations(parts: GenerationsParts): Generations {
   }
 
   function fail(own: UnderWay, error: unknown): Outcome {
-    const { doing, line, abort, isSent } = own;
+    const { doing, line, abort, isSent, title } = own;
     if (abort.signal.aborted || error === ACCOUNT_GONE) return stop(own, error);
     if (doing === 'ordering') line.remove();
     else line.end('broken');
     // A person who has learnt of the outcome does not expect the order to be taken up, except after a new sign-in.
     if (!isSessionEnd(error, doing)) forget(own);
-    onFailure(error, isSent ? doing : 'changing');
+    onFailure(error, isSent ? doing : 'changing', title);
     return !isSent || (error instanceof GatewayRequestError && error.retryIsSafe) ? 'refused' : 'uncertain';
   }
 

@@ -4,7 +4,8 @@ import { type Doing, describeFailure, isSessionEnd } from './failure.ts';
 import type { Message, Notice } from './notice.ts';
 
 export interface Reports {
-  report(error: unknown, doing: Doing): void;
+  /** @param order the prompt of the order that has failed: the form may hold another one by then */
+  report(error: unknown, doing: Doing, order?: string): void;
   /** What to show in another place than the notice. Undefined if the session has ended, which the page shows then. */
   describe(error: unknown, doing: Doing): Message | undefined;
   /** Runs an action that a person started, and reports its failure. */
@@ -23,9 +24,11 @@ export function createReports({ notice, onSessionEnd }: ReportsOptions): Reports
     return undefined;
   }
 
-  function report(error: unknown, doing: Doing): void {
-    const message = describe(error, doing);
-    if (!message) return;
+  function report(error: unknown, doing: Doing, order?: string): void {
+    const described = describe(error, doing);
+    if (!described) return;
+    const said = [order && `“${order}”`, described.said].filter(Boolean).join(': ');
+    const message = { ...described, said };
     const isPassing = doing === 'loading' || ['offline', 'unreachable'].includes(message.advice);
     if (isPassing) notice.showPassing(message);
     else notice.show(message);

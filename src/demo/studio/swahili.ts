@@ -79,6 +79,8 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   price: 'Gharama: salio {credits:number}',
   tooExpensive:
     'Gharama: salio {credits:number}, nawe una {balance:number}: chagua urefu mfupi zaidi au modeli ya bei nafuu zaidi.',
+  tooExpensiveNow:
+    'Gharama: salio {credits:number}. Kati ya {balance:number} ulizonazo, maagizo yanayosubiri yanahitaji {reserved:number}.',
   nothingLeft: 'Gharama: salio {credits:number}, nawe huna salio lililobaki.',
   modelsLoading: 'Inapakia…',
   noModels: 'Hakuna modeli ya muziki',

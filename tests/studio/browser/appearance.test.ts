@@ -32,8 +32,8 @@ async function findings({ page }: Studio): Promise<string[]> {
 
 describeInChromium('the studio has no accessibility problem', () => {
   it('for a person who makes a first track, shares and renames it, and gets an error', async () => {
-    await using studio = await openStudio({ startingBalance: 20 }, WITH_AXE);
-    const { visitor, page } = studio;
+    await using studio = await openStudio({ startingBalance: 50 }, WITH_AXE);
+    const { visitor, page, gate } = studio;
     const prompt = 'Anunusuallylongwordthatnobodywouldeverwrite'.repeat(4);
     const audio = await studio.orderHeld({ prompt, isPublic: true });
     await studio.playsBeyond(0.3);
@@ -49,8 +49,14 @@ describeInChromium('the studio has no accessibility problem', () => {
     await page.keyboard.press('Escape');
     await studio.region(english.gatewayDid).getByRole('heading').click();
     visitor.expectProblem(/status of 402/);
-    await studio.order({ seconds: 600 });
+    const refusing = gate.replace('POST /v1/music', () => Response.json({}, { status: 402 }));
+    await studio.order({ prompt });
+    await studio.warns(`“${prompt}”`);
     await studio.warns(english.noCredits);
+    refusing.giveBack();
+    await studio.order({ seconds: 600 });
+    await studio.length.and(page.locator(':focus')).waitFor();
+    expect(gate.idempotencyKeys).toHaveLength(2);
     expect(await findings(studio)).toEqual([]);
   });
 
