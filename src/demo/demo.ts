@@ -10,6 +10,7 @@ import {
   demoCommand,
   type WebApp,
 } from './demo-addresses.ts';
+import { PIECE_IDS } from './sandbox/music-api/public-pieces.ts';
 import { type Sandbox, startSandbox } from './sandbox/sandbox.ts';
 import { startStudio } from './studio-server.ts';
 
@@ -35,6 +36,7 @@ async function main(): Promise<void> {
         clientId: DEMO_CLIENT_ID,
         redirectUri,
       },
+      pieces: PIECE_IDS,
     },
   });
   console.log(`

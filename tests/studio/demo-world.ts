@@ -1,5 +1,6 @@
 /** The demo on free ports: sandbox, gateway and Studio, with a network before them that can be broken. */
 
+import { PIECE_IDS } from '../../src/demo/sandbox/music-api/public-pieces.ts';
 import type { SandboxOptions } from '../../src/demo/sandbox/sandbox.ts';
 import { startStudio } from '../../src/demo/studio-server.ts';
 import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
@@ -44,7 +45,10 @@ export async function startDemoWorld(options: DemoWorldOptions = {}) {
   };
   const authorizationEndpoint = `${identityProviderUrl}/oauth/authorize`;
   const identityProvider = { issuer: identityProviderUrl, authorizationEndpoint, ...client };
-  const studio = await startStudio({ port: port + 1, config: { gatewayUrl, identityProvider } });
+  const studio = await startStudio({
+    port: port + 1,
+    config: { gatewayUrl, identityProvider, pieces: PIECE_IDS },
+  });
   stack.defer(() => studio.stop());
 
   const running = stack.move();

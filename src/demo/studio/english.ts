@@ -13,6 +13,7 @@ export const english = {
   welcome: 'Music from a sentence',
   welcomeText: 'Describe a piece, choose how long it is, and listen while it is still being made.',
   welcomeTrust: 'Your tokens stay on the server: this page holds none, and cannot read the cookie either.',
+  pieces: 'Hear what sentences have become',
   signIn: 'Sign in',
   signOut: 'Sign out',
   nameless: 'Signed in',

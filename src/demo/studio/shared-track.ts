@@ -6,6 +6,7 @@ import { createFeed } from './feed.ts';
 import { part } from './parts.ts';
 import { type Creation, readCreation } from './records.ts';
 import type { Text } from './text.ts';
+import { publicPath } from './tracks.ts';
 
 export interface SharedTrackOptions {
   readonly text: Text;
@@ -36,7 +37,7 @@ export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions):
   root.hidden = false;
   text.write(heading, 'sharedLoading');
   const feed = createFeed<Creation>({
-    load: async () => readCreation(await client.upstreamData(`/v1/music/public/${encodeURIComponent(id)}`)),
+    load: async () => readCreation(await client.upstreamData(publicPath(id))),
     isUnsettled: ({ isGenerating }) => isGenerating,
     show(creation) {
       const { isGenerating, createdAt, title, author } = creation;

@@ -16,6 +16,7 @@ import { createNotice } from './notice.ts';
 import { fillOrder } from './order-fields.ts';
 import { connectOtherTabs } from './other-tabs.ts';
 import { part } from './parts.ts';
+import { createPieces } from './pieces.ts';
 import type { Track } from './playback.ts';
 import { createQuestion } from './question.ts';
 import { createRecordings } from './recordings.ts';
@@ -41,7 +42,7 @@ const DRAFT_OWNER = 'studio.draft-owner';
 /** The server sends this page for every path; the identity provider redirects to the second one. */
 const isUnknownPath = !['/', '/callback'].includes(location.pathname);
 
-async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promise<void> {
+async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioConfig): Promise<void> {
   const client = createGatewayClient({
     baseUrl: gatewayUrl,
     language: () => text.language,
@@ -54,7 +55,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     text,
     memory,
     onChange(track, isPlaying) {
-      library.markPlaying(track?.id, isPlaying);
+      for (const list of [library, pieces]) list.markPlaying(track?.id, isPlaying);
       generations.showListening(isPlaying ? track?.id : undefined);
       if (isPlaying) otherTabs.tell('sound');
     },
@@ -65,7 +66,14 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     onEnd(track) {
       const creation = library.following(track.id);
       if (creation) play(creation);
+      const piece = pieces.following(track.id);
+      if (piece) playPublic(piece);
     },
+  });
+  const pieces = createPieces(part(document, 'pieces'), {
+    ...{ text, client, ids },
+    onPlay: playPublic,
+    onPause: player.pause,
   });
   const library = createLibrary(part(document, 'library'), {
     text,
@@ -179,6 +187,8 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
 
   function showStatus(status: SessionStatus, before: SessionStatus): void {
     document.body.dataset['session'] = status;
+    if (status === 'signed-out') pieces.show();
+    else pieces.leave();
     if (status === 'signed-in') {
       notice.clear();
       keepOwnDraft(session.account ?? '');
@@ -219,6 +229,11 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     form.empty();
     generations.abandonOthers(session.account);
     peaks.forget();
+  }
+
+  function playPublic(creation: Creation): void {
+    open(publicTrack(client, creation));
+    player.play();
   }
 
   function play(creation: Creation): void {

@@ -15,6 +15,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   welcome: 'Muziki kutoka kwa sentensi',
   welcomeText: 'Eleza muziki unaoutaka, chagua urefu wake, na uusikilize ukiwa bado unatengenezwa.',
   welcomeTrust: 'Tokeni zako hubaki kwenye seva: ukurasa huu hauna hata moja, wala hauwezi kusoma kidakuzi.',
+  pieces: 'Sikia sentensi zilivyogeuka kuwa muziki',
   signIn: 'Ingia',
   signOut: 'Toka',
   nameless: 'Umeingia',

@@ -18,7 +18,12 @@ function described({ id, title, seconds }: Described) {
   return { id, title, seconds };
 }
 
-/** The path of a person's own track at the upstream. */
+/** The path of what is known of a public track at the upstream. */
+export function publicPath(id: string): `/v1/${string}` {
+  return `/v1/music/public/${encodeURIComponent(id)}`;
+}
+
+/** The path of the audio of a person's own track at the upstream. */
 export function contentPath(id: string): `/v1/${string}` {
   return `/v1/music/creations/${encodeURIComponent(id)}/content`;
 }

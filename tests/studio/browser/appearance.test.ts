@@ -31,6 +31,13 @@ async function findings({ page }: Studio): Promise<string[]> {
 }
 
 describeInChromium('the studio has no accessibility problem', () => {
+  it('for a person who has not signed in, and listens', async () => {
+    await using studio = await openStudio({ isSignedIn: false }, WITH_AXE);
+    await studio.press(english.play, studio.pieces.first());
+    await studio.playsBeyond(0.3);
+    expect(await findings(studio)).toEqual([]);
+  });
+
   it('for a person who makes a first track, shares and renames it, and gets an error', async () => {
     await using studio = await openStudio({ startingBalance: 50 }, WITH_AXE);
     const { visitor, page, gate } = studio;

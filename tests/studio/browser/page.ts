@@ -66,6 +66,8 @@ export function studioIn(page: Page, texts: Texts = english) {
     ...{ isReady, isLoaded, order },
     /** Newest first. */
     tracks,
+    /** What can be heard before a sign-in. */
+    pieces: itemsOf(texts.pieces),
     slider: page.getByRole('slider', { name: texts.position }),
     shows: (text: string) => page.getByText(text).waitFor(),
     /** In the live region. */

@@ -88,3 +88,25 @@ describeInChromium('a track that arrives', () => {
     await studio.hides(english.afterArrival);
   });
 });
+
+describeInChromium('a person who has not signed in', () => {
+  it('hears the public pieces, one after the other, without a session', async () => {
+    await using studio = await openStudio({ isSignedIn: false });
+    const { audio, pieces } = studio;
+    await pieces.nth(2).waitFor();
+    expect(await pieces.count()).toBe(3);
+    await studio.press(english.play, pieces.nth(1));
+    await isHeard(studio);
+    await studio.press(english.pause, pieces.nth(1));
+    await studio.button(english.listen).click();
+    await audio.evaluate((element: HTMLAudioElement) => {
+      element.currentTime = 19.5;
+    });
+    await studio.button(english.pause, pieces.nth(2)).waitFor();
+    await isHeard(studio);
+    expect(await audio.getAttribute('src')).toContain('/api/upstream/v1/music/public/');
+    expect(await pieces.first().getAttribute('aria-current')).toBe('false');
+    await studio.signIn('Ada');
+    await pieces.first().waitFor({ state: 'hidden' });
+  });
+});

@@ -16,7 +16,10 @@ const identityProvider = {
   clientId: 'music-studio',
   redirectUri: 'http://localhost:4997/callback',
 };
-const studio = await startStudio({ port: 0, config: { gatewayUrl: gateway.url.origin, identityProvider } });
+const studio = await startStudio({
+  port: 0,
+  config: { gatewayUrl: gateway.url.origin, identityProvider, pieces: [] },
+});
 afterAll(() => Promise.all([studio.stop(), gateway.stop(true)]));
 
 // That nothing in the page breaks its policy: every test in Chromium.

@@ -8,6 +8,7 @@ import type { Heard } from '../recording/hearing.ts';
 import type { Account } from './account.ts';
 import { ApiError } from './api-error.ts';
 import { findMusicModel } from './model-catalog.ts';
+import { createPieces } from './public-pieces.ts';
 
 const MAX_CREATIONS_PER_ACCOUNT = 200;
 /** Of a title that nobody has chosen. */
@@ -71,6 +72,7 @@ export class Library {
   constructor({ pace, now }: LibraryOptions) {
     this.pace = pace;
     this.#now = now;
+    for (const piece of createPieces(now())) this.#creations.set(piece.id, piece);
   }
 
   /** The number of creations since the start. */
