@@ -1,7 +1,9 @@
 /** Serves the Studio, the demonstration web app, from its own origin, as a web app in production would be. */
 
+import { coverImage } from './cover-image.ts';
 import { sharePreview } from './share-preview.ts';
 import type { StudioConfig } from './studio/config.ts';
+import { readCoverPath } from './studio/cover.ts';
 
 export interface StudioServerOptions {
   /** 0 picks any free port. */
@@ -53,6 +55,8 @@ export async function startStudio({ port, config }: StudioServerOptions): Promis
       };
       if (PAGE_PATHS.includes(pathname)) return sendPage(200);
       if (pathname === '/config.json') return Response.json(config, { headers });
+      const cover = readCoverPath(pathname);
+      if (cover) return sendCover(coverImage(cover.look, cover.sound), headers);
       const file = files.get(pathname);
       if (file) return sendFile(file, request, headers);
       // A person who has followed a wrong link gets the page, which says so.
@@ -61,6 +65,14 @@ export async function startStudio({ port, config }: StudioServerOptions): Promis
     },
   });
   return { url: `http://localhost:${server.port}`, stop: () => server.stop(true) };
+}
+
+/** What its address says never changes. */
+function sendCover(image: Buffer<ArrayBuffer>, headers: Record<string, string>): Response {
+  const cacheControl = 'public, max-age=31536000, immutable';
+  return new Response(image, {
+    headers: { ...headers, 'content-type': 'image/png', 'cache-control': cacheControl },
+  });
 }
 
 interface BundledFile {

@@ -57,8 +57,10 @@ export async function receiveArriving(
     },
   });
   if (creationId !== null) {
-    const creation = { id: creationId, title: order.prompt, seconds: order.music_length_ms / 1_000 };
-    const track = ownTrack(client, creation);
+    const { prompt, music_length_ms } = order;
+    const track = ownTrack(client, {
+      ...{ id: creationId, title: prompt, prompt, seconds: music_length_ms / 1_000 },
+    });
     const draw = (peaks: Peaks) => {
       player.drawPeaks(creationId, peaks);
       line.showShare(arriving?.share);

@@ -18,7 +18,7 @@ import type { GenerationProgress, ProgressLine } from './generation-progress.ts'
 import { createPlaces } from './places.ts';
 import type { Player } from './player.ts';
 import type { Creation } from './records.ts';
-import { ownTrack } from './tracks.ts';
+import { type Described, ownTrack } from './tracks.ts';
 
 export interface Generations {
   /**
@@ -190,7 +190,7 @@ export function createGenerations(parts: GenerationsParts): Generations {
     );
   }
 
-  function receiveMade(creation: Creation) {
+  function receiveMade(creation: Described) {
     const task = {
       title: creation.title,
       doing: 'changing',

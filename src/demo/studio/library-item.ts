@@ -1,5 +1,6 @@
 /** One track in the library, with its buttons. */
 
+import { coverPath } from './cover.ts';
 import { fromTemplate, part } from './parts.ts';
 import type { Creation } from './records.ts';
 import { runOnce } from './run-once.ts';
@@ -58,6 +59,7 @@ export function createLibraryItem(
     creation = next;
     title.textContent = creation.title;
     title.title = creation.prompt;
+    part<HTMLImageElement>(play, 'cover').src = coverPath(creation);
     text.write(part(element, 'duration'), 'trackLength', { seconds: creation.seconds });
     text.write(part(element, 'date'), creation.createdAt && 'on', { at: creation.createdAt ?? 0 });
     text.write(

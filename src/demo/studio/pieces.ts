@@ -1,6 +1,7 @@
 /** Shows a few public tracks that can be heard before a sign-in. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
+import { coverPath } from './cover.ts';
 import { createFeed } from './feed.ts';
 import { fromTemplate, part } from './parts.ts';
 import { type Creation, readCreation } from './records.ts';
@@ -38,6 +39,7 @@ export function createPieces(
     const item = fromTemplate(root.ownerDocument, 'piece-item');
     const play = part(item, 'play');
     text.fill(item);
+    part<HTMLImageElement>(play, 'cover').src = coverPath(creation);
     part(item, 'title').textContent = title;
     text.write(part(item, 'duration'), 'trackLength', { seconds });
     // All items have the same button, so the title in its name says which track it is for.

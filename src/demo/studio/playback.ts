@@ -5,6 +5,10 @@ import type { TextKey } from './english.ts';
 export interface Track {
   readonly id: string;
   readonly title: string;
+  /** Who has made it. Empty if that is not known. */
+  readonly author: string;
+  /** The address of its cover. */
+  readonly cover: string;
   /** The ordered length. The length of the audio replaces it as soon as it is known. */
   readonly seconds: number;
   /** The address of the complete file, which supports ranges. */

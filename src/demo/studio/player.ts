@@ -71,6 +71,7 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     message.showRecovery(false);
     root.dataset['state'] = track ? 'paused' : 'empty';
     part(root, 'title').textContent = track?.title ?? '';
+    part<HTMLImageElement>(root, 'cover').src = track?.cover ?? '';
     waveform.draw(undefined);
     showTime(0);
     onChange(track, false);

@@ -2,6 +2,7 @@
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
 import { GatewayRequestError } from '../../client/gateway-request.ts';
+import { coverPath } from './cover.ts';
 import { createFeed } from './feed.ts';
 import { part } from './parts.ts';
 import { type Creation, readCreation } from './records.ts';
@@ -52,6 +53,9 @@ export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions):
         at: createdAt ?? 0,
         author,
       });
+      const cover = part<HTMLImageElement>(root, 'cover');
+      cover.src = coverPath(creation);
+      cover.hidden = false;
       onFound(creation);
     },
     onFailure(error) {

@@ -1,10 +1,13 @@
 /** Makes the player's tracks: a person's own track needs the session cookies, a public one does not. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
+import { coverPath } from './cover.ts';
 import type { Track } from './playback.ts';
 import type { Creation } from './records.ts';
 
-type Described = Pick<Creation, 'id' | 'title' | 'seconds'>;
+/** What is known of a track from its order on. */
+export type Described = Pick<Creation, 'id' | 'title' | 'prompt' | 'seconds'> &
+  Partial<Pick<Creation, 'author'>>;
 
 export function ownTrack(client: Pick<GatewayClient, 'contentUrl'>, creation: Described): Track {
   return { ...described(creation), url: client.contentUrl(creation.id), crossOrigin: 'use-credentials' };
@@ -14,8 +17,8 @@ export function publicTrack(client: Pick<GatewayClient, 'publicContentUrl'>, cre
   return { ...described(creation), url: client.publicContentUrl(creation.id), crossOrigin: 'anonymous' };
 }
 
-function described({ id, title, seconds }: Described) {
-  return { id, title, seconds };
+function described({ id, title, author = '', seconds, prompt }: Described) {
+  return { id, title, author, seconds, cover: coverPath({ id, prompt }) };
 }
 
 /** The path of what is known of a public track at the upstream. */

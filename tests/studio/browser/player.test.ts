@@ -1,7 +1,8 @@
 import { expect, it } from 'bun:test';
+import type { Locator } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium } from '../chromium.ts';
-import { openStudio, type Studio } from './page.ts';
+import { describeInChromium, visit } from '../chromium.ts';
+import { openStudio, type Studio, studioIn } from './page.ts';
 
 /** Waits until the element plays something louder than silence. */
 async function isHeard(studio: Studio): Promise<void> {
@@ -86,6 +87,27 @@ describeInChromium('a track that arrives', () => {
     await studio.says(english.complete);
     await isHeard(studio);
     await studio.hides(english.afterArrival);
+  });
+});
+
+/** The cover that is shown there, once the browser has decoded it. */
+async function coverIn(place: Locator): Promise<string> {
+  const cover = place.locator('img');
+  await cover.evaluate((image: HTMLImageElement) => image.decode());
+  return cover.evaluate((image: HTMLImageElement) => image.src);
+}
+
+describeInChromium('a track', () => {
+  it('has one cover: in the library, in the player, and where somebody else hears it', async () => {
+    await using studio = await openStudio();
+    await studio.generate({ isPublic: true });
+    await using stranger = await visit();
+    const page = await stranger.open(await studio.sharedLink());
+    await studioIn(page).button(english.listen).waitFor();
+    const preview = await page.locator('meta[property="og:image"]').getAttribute('content');
+    const places = [studio.tracks.first(), studio.region(english.player), page.locator('.shared')];
+    const covers = await Promise.all(places.map(coverIn));
+    expect(new Set([...covers, preview])).toEqual(new Set([covers[0] ?? null]));
   });
 });
 

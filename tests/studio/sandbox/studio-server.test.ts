@@ -1,11 +1,12 @@
 import { afterAll, expect, it } from 'bun:test';
+import { coverPath } from '../../../src/demo/studio/cover.ts';
 import { startStudio } from '../../../src/demo/studio-server.ts';
 
 const gateway = Bun.serve({
   port: 0,
   routes: {
     '/api/upstream/v1/music/public/a%2Fb': Response.json({
-      data: { title: `"Rain" & <b>$&`, author: `"/><script>` },
+      data: { title: `"Rain" & <b>$&`, author: `"/><script>`, prompt: 'Rain' },
     }),
   },
   fetch: () => new Response(null, { status: 404 }),
@@ -48,8 +49,27 @@ it.each([
   },
 );
 
-it('shows a messenger title and author of a shared track, whatever they contain', async () => {
+it('shows a messenger title, author and cover of a shared track, whatever they contain', async () => {
   const page = await (await fetch(`${studio.url}/?listen=a/b`)).text();
   expect(page).toContain('<meta property="og:title" content="&quot;Rain&quot; &amp; &lt;b&gt;$&amp;" />');
   expect(page).toContain('<meta property="og:description" content="By &quot;/&gt;&lt;script&gt;" />');
+  const cover = studio.url + coverPath({ id: 'a/b', prompt: 'Rain' });
+  expect(page).toContain(`<meta property="og:image" content="${cover}" />`);
+});
+
+it('draws a cover that is the same each time, and another one for another id or prompt', async () => {
+  const tracks = [
+    { id: 'a', prompt: 'Rain' },
+    { id: 'b', prompt: 'Rain' },
+    { id: 'a', prompt: 'Snow' },
+    { id: 'a', prompt: 'Rain' },
+  ];
+  const responses = await Promise.all(tracks.map((track) => fetch(studio.url + coverPath(track))));
+  const images = await Promise.all(responses.map(async (response) => Buffer.from(await response.bytes())));
+  for (const [index, image] of images.entries()) {
+    expect(responses[index]?.headers.get('content-type')).toBe('image/png');
+    expect(image.readUInt32BE(16)).toBe(256);
+  }
+  const digests = images.map((image) => Bun.hash(image));
+  expect(digests.map((digest) => digests.indexOf(digest))).toEqual([0, 1, 2, 0]);
 });
