@@ -21,12 +21,19 @@ export interface ProgressLine {
   hold(): void;
   /** Shows that the upstream has begun to make the track, which is paid for from now on. */
   pay(): void;
-  /** Shows of a track that arrives whether it is listened to. */
-  listen(isListenedTo: boolean): void;
+  /** Lets a person listen to the track, whose cover this is. */
+  offer(cover: string, controls: PlayControls): void;
+  /** Shows whether the track is listened to. What arrives here would not be received any more. */
+  listen(isListenedTo: boolean, isArriving: boolean): void;
   /** Shows that the track is made without arriving here. */
   await(): void;
   end(outcome: 'complete' | 'cancelled' | 'withdrawn' | 'unsent' | 'broken'): void;
   remove(): void;
+}
+
+interface PlayControls {
+  readonly onPlay: () => void;
+  readonly onPause: () => void;
 }
 
 /** How long a complete track is shown here. */
@@ -60,6 +67,7 @@ export function createGenerationProgress(
     const element = fromTemplate(root.ownerDocument, 'generation-line');
     const said = part(element, 'said');
     const cancel = part(element, 'cancel');
+    const play = part(element, 'play');
 
     /** Writes only when the text changes, because screen readers announce each write to the live region. */
     function say(key: TextKey): void {
@@ -88,6 +96,9 @@ export function createGenerationProgress(
     text.fill(element);
     element.dataset['state'] = 'running';
     part(element, 'title').textContent = title;
+    part(element, 'title').id = `line-${crypto.randomUUID()}`;
+    part(play, 'label').id = `${part(element, 'title').id}-play`;
+    play.setAttribute('aria-labelledby', `${part(play, 'label').id} ${part(element, 'title').id}`);
     for (const name of ['elapsed', 'received', 'first-byte']) text.write(part(figures, name), 'none');
     cancel.addEventListener('click', onCancel);
     removeOver();
@@ -111,12 +122,21 @@ export function createGenerationProgress(
         element.dataset['state'] = 'paid';
         showState();
       },
-      listen: (isListenedTo) => text.write(cancel, isListenedTo ? 'stopListening' : 'stopReceiving'),
+      offer(cover, { onPlay, onPause }) {
+        part<HTMLImageElement>(play, 'cover').src = cover;
+        play.hidden = false;
+        play.addEventListener('click', () => (play.dataset['state'] === 'playing' ? onPause() : onPlay()));
+      },
+      listen(isListenedTo, isArriving) {
+        play.dataset['state'] = isListenedTo ? 'playing' : 'paused';
+        text.write(part(play, 'label'), isListenedTo ? 'pause' : 'play');
+        if (isArriving) text.write(cancel, isListenedTo ? 'stopListening' : 'stopReceiving');
+      },
       await: () => say('beingMade'),
       end(outcome) {
-        if (root.ownerDocument.activeElement === cancel) element.focus();
+        if ([cancel, play].some((button) => button === root.ownerDocument.activeElement)) element.focus();
         element.dataset['state'] = 'over';
-        cancel.hidden = true;
+        for (const button of [cancel, play]) button.hidden = true;
         showState();
         showShare(undefined);
         say(outcome);

@@ -31,6 +31,8 @@ export interface Generations {
   isSentAgain(prompt: string): boolean;
   /** Opens a track in the player that is being made. False if it is complete. */
   open(creation: Creation): boolean;
+  /** Whether one of them is this track. */
+  has(trackId: string): boolean;
   /** Shows which of them is listened to. */
   showListening(trackId: string | undefined): void;
   /** Goes on with what this tab has ordered for the account before a reload. */
@@ -40,7 +42,8 @@ export interface Generations {
 }
 
 export interface GenerationsParts extends GenerationParts {
-  readonly player: GenerationParts['player'] & Pick<Player, 'isListening' | 'openArriving'>;
+  readonly player: GenerationParts['player'] &
+    Pick<Player, 'isListening' | 'openArriving' | 'play' | 'pause'>;
   readonly progress: GenerationProgress;
   /** The tab's own. */
   readonly storage: SignInStorage;
@@ -89,6 +92,10 @@ export function createGenerations(parts: GenerationsParts): Generations {
     player.openArriving(found.track, (seconds) => found.listen(seconds));
     player.drawPeaks(found.track.id, found.peaks);
   };
+  const play = (found: UnfinishedTrack) => {
+    openInPlayer(found);
+    player.play();
+  };
 
   async function run(
     { title, doing, idempotencyKey, isSent }: Task,
@@ -106,8 +113,9 @@ export function createGenerations(parts: GenerationsParts): Generations {
       own.doing = doing;
       own.found = found;
       line.pay();
-      if (doing === 'receiving') line.listen(false);
+      line.listen(false, doing === 'receiving');
       onBegun();
+      if (found) line.offer(found.track.cover, { onPlay: () => play(found), onPause: player.pause });
       if (found && !player.isListening) openInPlayer(found);
       onChange();
     };
@@ -213,9 +221,10 @@ export function createGenerations(parts: GenerationsParts): Generations {
       if (!known) void receiveMade(creation);
       return true;
     },
+    has: (id) => [...underWay].some(({ found }) => found?.track.id === id),
     showListening(trackId) {
       for (const { doing, found, line } of underWay)
-        if (doing === 'receiving') line.listen(found !== undefined && found.track.id === trackId);
+        line.listen(found !== undefined && found.track.id === trackId, doing === 'receiving');
     },
     takeUp(account) {
       const isUnderWay = (key: string) => [...underWay].some(({ idempotencyKey }) => idempotencyKey === key);

@@ -19,7 +19,12 @@ export interface Library {
   following(id: string): Creation | undefined;
 }
 
-export function createLibrary(root: HTMLElement, options: LibraryItemOptions): Library {
+export interface LibraryOptions extends LibraryItemOptions {
+  /** Whether the page shows the track in another place as long as it is being made. */
+  readonly isElsewhere: (id: string) => boolean;
+}
+
+export function createLibrary(root: HTMLElement, options: LibraryOptions): Library {
   const list = part(root, 'list');
   const items = new Map<string, LibraryItem>();
   let all: readonly Creation[] = [];
@@ -75,10 +80,11 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
 
   return {
     show(creations) {
-      root.dataset['state'] = creations === undefined ? 'loading' : creations.length > 0 ? 'filled' : 'empty';
-      const kept = new Set(creations?.map(({ id }) => id));
+      const here = creations?.filter(({ id }) => !options.isElsewhere(id));
+      root.dataset['state'] = here === undefined ? 'loading' : here.length > 0 ? 'filled' : 'empty';
+      const kept = new Set(here?.map(({ id }) => id));
       const focus = placeOfFocus(kept);
-      all = creations ?? [];
+      all = here ?? [];
       removeExcept(kept);
       all.forEach(place);
       filter();

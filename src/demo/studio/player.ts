@@ -179,7 +179,7 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     },
     complete(id) {
       if (id !== track?.id) return;
-      message.endProblem('notYet');
+      for (const over of ['notYet', 'afterArrival'] as const) message.endProblem(over);
       playback.complete();
     },
     showRecovery(id, isRecovering) {

@@ -101,6 +101,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
     onDownload: ({ id, title }) =>
       attempt(async () => saveTrack(document, title, await client.upstream(contentPath(id)))),
     onAgain: (creation) => fillOrder(part(document, 'order'), creation),
+    isElsewhere: (id) => generations.has(id),
     shareUrl: ({ id }) => shareAddress(location.origin, id),
     copy: (address) => navigator.clipboard.writeText(address),
   });

@@ -28,6 +28,12 @@ describeInChromium('a track that arrives', () => {
     const audio = await studio.orderHeld({ seconds: 12 });
     await isHeard(studio);
     await live.waitFor();
+    // It stands once: not in the library before it is whole.
+    await studio.shows(english.libraryEmpty);
+    expect(await studio.tracks.count()).toBe(0);
+    await studio.press(english.pause, studio.lines.first());
+    await studio.press(english.play, studio.lines.first());
+    await isHeard(studio);
     // A stream has no seeking, so this begins another one, in the middle of a WAV.
     const first = await studio.audio.getAttribute('src');
     await studio.slider.fill('1');
@@ -42,6 +48,8 @@ describeInChromium('a track that arrives', () => {
     await studio.hides(english.stalled);
     await studio.says(english.complete);
     await live.waitFor({ state: 'hidden' });
+    await studio.tracks.first().waitFor();
+    expect(await studio.tracks.count()).toBe(1);
     await page.waitForFunction(() => document.querySelector('audio')?.ended);
     expect(await studio.slider.getAttribute('aria-valuetext')).toBe('0:12 / 0:12');
     expect(await studio.audio.getAttribute('src')).toStartWith('/live/');
@@ -87,6 +95,17 @@ describeInChromium('a track that arrives', () => {
     await studio.says(english.complete);
     await isHeard(studio);
     await studio.hides(english.afterArrival);
+    // Also when nobody wants to hear it then, as when another tab plays.
+    const tellSound = () => studio.page.evaluate(() => new BroadcastChannel('studio').postMessage('sound'));
+    await tellSound();
+    await studio.button(english.listen).waitFor();
+    const next = await studio.orderHeld({ prompt: 'Snow' });
+    await studio.shows(english.afterArrival);
+    await tellSound();
+    next.release();
+    await studio.says(english.complete);
+    await studio.hides(english.afterArrival);
+    expect(await studio.audio.evaluate((audio: HTMLAudioElement) => audio.paused)).toBe(true);
   });
 });
 
