@@ -23,13 +23,15 @@ export interface PiecesOptions {
   readonly client: Pick<GatewayClient, 'upstreamData'>;
   readonly ids: readonly string[];
   readonly onPlay: (creation: Creation) => void;
+  /** Called when they are here. */
+  readonly onLoad: (creations: readonly Creation[]) => void;
   /** Called for the track that plays. */
   readonly onPause: () => void;
 }
 
 export function createPieces(
   root: HTMLElement,
-  { text, client, ids, onPlay, onPause }: PiecesOptions,
+  { text, client, ids, onLoad, onPlay, onPause }: PiecesOptions,
 ): Pieces {
   const items = new Map<string, HTMLElement>();
   let creations: readonly Creation[] = [];
@@ -61,6 +63,7 @@ export function createPieces(
       creations = loaded;
       part(root, 'list').replaceChildren(...loaded.map(createItem));
       root.hidden = false;
+      onLoad(loaded);
     },
     // The page is whole without them.
     onFailure() {},

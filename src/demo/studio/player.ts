@@ -7,7 +7,9 @@ import { createPlayerMessage } from './player-message.ts';
 import type { Text } from './text.ts';
 import type { Waveform } from './waveform.ts';
 
-export interface Player extends Pick<Playback, 'isListening' | 'play' | 'pause' | 'close'> {
+export interface Player extends Pick<Playback, 'isListening' | 'position' | 'play' | 'pause' | 'close'> {
+  /** The id of the open track, if there is one. */
+  readonly openId: string | undefined;
   has(trackId: string): boolean;
   /** Makes a track ready to play. Does nothing if it is already open. */
   open(track: Track): void;
@@ -165,6 +167,12 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
   return {
     get isListening() {
       return playback.isListening;
+    },
+    get position() {
+      return playback.position;
+    },
+    get openId() {
+      return track?.id;
     },
     has: (id) => id === track?.id,
     open(next) {

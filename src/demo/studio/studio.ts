@@ -21,6 +21,7 @@ import type { Track } from './playback.ts';
 import { createQuestion } from './question.ts';
 import { createRecordings } from './recordings.ts';
 import type { Creation } from './records.ts';
+import { createRememberedTrack } from './remembered-track.ts';
 import { createReports } from './reports.ts';
 import { createSessionPanel, type SessionStatus } from './session-panel.ts';
 import { shareAddress, showSharedTrack } from './shared-track.ts';
@@ -70,8 +71,10 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
       if (piece) playPublic(piece);
     },
   });
+  const remembered = createRememberedTrack({ window, tab, player, open });
   const pieces = createPieces(part(document, 'pieces'), {
     ...{ text, client, ids },
+    onLoad: (creations) => remembered.restore(creations.map((each) => publicTrack(client, each))),
     onPlay: playPublic,
     onPause: player.pause,
   });
@@ -143,7 +146,14 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
   });
   const feeds = createAccountFeeds(client, {
     form,
-    library,
+    library: {
+      ...library,
+      show(creations) {
+        library.show(creations);
+        const whole = creations?.filter(({ isGenerating }) => !isGenerating) ?? [];
+        remembered.restore(whole.map((each) => ownTrack(client, each)));
+      },
+    },
     account,
     recordings,
     confirmAccount: () => session.confirm(),

@@ -117,6 +117,32 @@ async function coverIn(place: Locator): Promise<string> {
 }
 
 describeInChromium('a track', () => {
+  it('is open again after a reload, where it was, until its owner signs out', async () => {
+    await using studio = await openStudio();
+    const { audio, page } = studio;
+    const position = () => audio.evaluate((element: HTMLAudioElement) => element.currentTime);
+    await studio.generate({ prompt: 'Rain', seconds: 20 });
+    await studio.generate({ prompt: 'Snow', seconds: 20 });
+    await studio.press(english.play, studio.tracks.filter({ hasText: 'Rain' }));
+    await studio.slider.fill('7');
+    await studio.playsBeyond(7);
+    await studio.press(english.pause);
+    const before = await position();
+    await studio.reload();
+    const player = studio.region(english.player);
+    await player.getByText('Rain').waitFor();
+    await studio.playsBeyond(6);
+    expect(await position()).toBeCloseTo(before, 1);
+    expect(await audio.evaluate((element: HTMLAudioElement) => element.paused)).toBe(true);
+    await studio.press(english.signOut);
+    await studio.button(english.signIn).waitFor();
+    await page.reload();
+    await studio.press(english.play, studio.pieces.first());
+    await studio.playsBeyond(0.1);
+    await page.reload();
+    await player.getByText('Rain on a tin roof').waitFor();
+  });
+
   it('has one cover: in the library, in the player, and where somebody else hears it', async () => {
     await using studio = await openStudio();
     await studio.generate({ isPublic: true });
