@@ -38,6 +38,7 @@ export function createMusic(
       nowPlaying.show(track, isPlaying);
       onChange(track, isPlaying);
     },
+    onPosition: (seconds, of) => nowPlaying.showPosition(seconds, of),
     onStep,
     onEnd,
   });

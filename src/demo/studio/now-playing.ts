@@ -6,6 +6,8 @@ import type { Text } from './text.ts';
 
 export interface NowPlaying {
   show(track: Track | undefined, isPlaying: boolean): void;
+  /** Shows how far it has got: both are in seconds. */
+  showPosition(position: number, duration: number): void;
 }
 
 export interface NowPlayingOptions {
@@ -29,6 +31,7 @@ export function createNowPlaying({ title, text, mediaSession, player }: NowPlayi
     ['seekforward', ({ seekOffset }) => player.skip(seekOffset ?? SKIP_SECONDS)],
     ['seekto', ({ seekTime }) => player.seek(seekTime ?? 0)],
   ];
+  /** What the device shows, as one text. */
   let shown: string | undefined;
 
   function connectKeys(session: MediaSession, isOpen: boolean): void {
@@ -41,6 +44,20 @@ export function createNowPlaying({ title, text, mediaSession, player }: NowPlayi
     }
   }
 
+  function showOnDevice(session: MediaSession, track: Track | undefined, isPlaying: boolean): void {
+    session.playbackState = isPlaying ? 'playing' : track ? 'paused' : 'none';
+    const described = track && JSON.stringify([track.title, track.author, track.cover]);
+    if (shown === described) return;
+    shown = described;
+    session.metadata = track ? metadataOf(track) : null;
+    connectKeys(session, track !== undefined);
+  }
+
+  function metadataOf({ title, author, cover }: Track): MediaMetadata {
+    const artwork = [{ src: cover, sizes: '256x256', type: 'image/png' }];
+    return new MediaMetadata({ title, artist: author || text.say('title'), artwork });
+  }
+
   function showTitle(element: Element, track: Track | undefined): void {
     if (track) text.write(element, 'titlePlaying', { track: track.title });
     else text.write(element, 'title');
@@ -49,10 +66,13 @@ export function createNowPlaying({ title, text, mediaSession, player }: NowPlayi
   return {
     show(track, isPlaying) {
       if (title) showTitle(title, isPlaying ? track : undefined);
-      if (!mediaSession || shown === track?.id) return;
-      shown = track?.id;
-      mediaSession.metadata = track ? new MediaMetadata({ title: track.title }) : null;
-      connectKeys(mediaSession, track !== undefined);
+      if (mediaSession) showOnDevice(mediaSession, track, isPlaying);
+    },
+    showPosition(position, duration) {
+      // Some browsers that have the rest lack this.
+      if (duration > 0)
+        mediaSession?.setPositionState?.({ duration, position: Math.min(position, duration) });
+      else mediaSession?.setPositionState?.();
     },
   };
 }

@@ -40,6 +40,8 @@ export interface PlayerOptions {
   readonly waveform: Waveform;
   /** Called with the track that is now open, if there is one, and whether it plays. */
   readonly onChange: (track: Track | undefined, isPlaying: boolean) => void;
+  /** Called with the time that is heard, and that of the whole track. */
+  readonly onPosition: (seconds: number, of: number) => void;
   /** Called when another track should be opened. */
   readonly onStep: (from: Track, by: Step) => void;
   /** Called when the open track has been played to its end. */
@@ -51,7 +53,7 @@ const BEGINNING_SECONDS = 3;
 const ARROW_SECONDS = 5;
 
 export function createPlayer(root: HTMLElement, options: PlayerOptions): Player {
-  const { text, waveform, onChange, onStep, onEnd } = options;
+  const { text, waveform, onChange, onPosition, onStep, onEnd } = options;
   const audio = part<HTMLAudioElement>(root, 'audio');
   const position = part<HTMLInputElement>(root, 'position');
   const toggle = part(root, 'toggle');
@@ -89,6 +91,7 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     text.write(clock, 'clock', { at: audio.ended ? Math.round(of) : at, of: Math.round(of) });
     position.setAttribute('aria-valuetext', clock.textContent);
     showHeard(at);
+    onPosition(at, of);
   }
 
   /** The sound may end a moment before the time that its file announces. */

@@ -23,6 +23,8 @@ export interface Text {
   choose(language: Language): void;
   /** Fills an element now and after each change of language. Without a key, empties it. */
   write(element: Element, key: TextKey | undefined, values?: Values): void;
+  /** The text alone, for what is not in the page. */
+  say(key: TextKey): string;
   /** Fills every element below `root` that has one of the source attributes. */
   fill(root: ParentNode): void;
 }
@@ -68,6 +70,7 @@ export function createText({ document, languages, storage }: TextOptions): Text 
       storage.setItem(STORAGE_KEY, chosen);
       speak();
     },
+    say: (key) => formatText(TEXTS[language][key], {}, language),
     write(element, key, values = {}) {
       if (key === undefined) {
         element.removeAttribute('data-text');

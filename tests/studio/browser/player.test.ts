@@ -146,13 +146,32 @@ describeInChromium('a track', () => {
   it('has one cover: in the library, in the player, and where somebody else hears it', async () => {
     await using studio = await openStudio();
     await studio.generate({ isPublic: true });
+    await studio.page.waitForFunction(() => document.querySelector('audio')?.ended);
     await using stranger = await visit();
     const page = await stranger.open(await studio.sharedLink());
     await studioIn(page).button(english.listen).waitFor();
     const preview = await page.locator('meta[property="og:image"]').getAttribute('content');
+    // It cannot be read from the session.
+    await studio.page.evaluate(() => {
+      navigator.mediaSession.setPositionState = (state) => Object.assign(globalThis, { state });
+    });
+    await studio.slider.fill('2');
+    const atTwo = () => Reflect.get(globalThis, 'state')?.position === 2;
+    await studio.page.waitForFunction(atTwo);
+    expect(await studio.page.evaluate(() => Reflect.get(globalThis, 'state').duration)).toBe(3);
+    const onDevice = await studio.page.evaluate(() => {
+      const { metadata, playbackState } = navigator.mediaSession;
+      return {
+        title: metadata?.title,
+        artist: metadata?.artist,
+        cover: metadata?.artwork[0]?.src,
+        playbackState,
+      };
+    });
+    expect(onDevice).toMatchObject({ title: 'Rain on a tin roof', artist: english.title });
     const places = [studio.tracks.first(), studio.region(english.player), page.locator('.shared')];
     const covers = await Promise.all(places.map(coverIn));
-    expect(new Set([...covers, preview])).toEqual(new Set([covers[0] ?? null]));
+    expect(new Set([...covers, preview, onDevice.cover])).toEqual(new Set([covers[0] ?? null]));
   });
 });
 
