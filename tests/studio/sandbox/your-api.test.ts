@@ -1,17 +1,17 @@
-/** What `deploy/your-api.md` says of an API: its calls, and the program for an identity provider's tokens. */
+/** What `deploy/your-api.md` says of an API: its calls, and its programs. */
 
 import { expect, it } from 'bun:test';
 import { Type } from '@sinclair/typebox';
+import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
-import { ROOT, readDocument } from '../../support/documents.ts';
+import { ROOT, readDocument, section } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { isUp } from '../../support/is-up.ts';
 import { itWith, program } from '../../support/requirements.ts';
 import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
 import { GRANT, signIn, signOut, TOKEN } from '../../support/session-calls.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
-import { expectCleared, SIGNED_IN, startWorld, storedTokens } from '../../support/world.ts';
+import { expectCleared, ORIGIN, SIGNED_IN, startWorld, storedTokens } from '../../support/world.ts';
 
 const DOCUMENT = await readDocument('deploy/your-api.md');
 
@@ -60,6 +60,30 @@ itWith([program('curl')], 'the sandbox is what the page about your API says, wor
   }
 });
 
+/** Starts a program of the page, and waits until it responds. */
+async function startProgram(
+  stack: AsyncDisposableStack,
+  name: string,
+  port: number,
+  environment: Record<string, string>,
+): Promise<void> {
+  const program = Bun.spawn([process.execPath, `${ROOT}deploy/your-api/${name}`], {
+    env: { PORT: `${port}`, ...environment },
+    // Bun prints the error that breaks a cancelled track off.
+    stdio: ['ignore', 'ignore', 'ignore'],
+  });
+  stack.defer(async () => {
+    program.kill();
+    await program.exited;
+  });
+  const responds = () =>
+    fetch(`http://127.0.0.1:${port}/api/health`).then(
+      () => true,
+      () => false,
+    );
+  await eventually(responds, name);
+}
+
 const LIBRARY = 'GET /v1/library?page=2';
 
 it('the program for the tokens of an identity provider signs in, renews, relays and signs out', async () => {
@@ -68,22 +92,13 @@ it('the program for the tokens of an identity provider signs in, renews, relays 
   const url = `http://127.0.0.1:${port}`;
   const world = stack.use(startWorld({ UPSTREAM_URL: url, IDP_TOKEN_URL: `${url}/oauth/token` }));
   const { upstream } = world;
-  const sketch = Bun.spawn([process.execPath, `${ROOT}deploy/your-api/provider-tokens.ts`], {
-    env: {
-      PORT: `${port}`,
-      TOKEN_URL: `${upstream.identityProviderUrl}/oauth/token`,
-      REVOCATION_URL: `${upstream.identityProviderUrl}/oauth/revoke`,
-      API_URL: upstream.upstreamUrl,
-      CLIENT_ID: 'studio',
-    },
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  stack.defer(async () => {
-    sketch.kill();
-    await sketch.exited;
-  });
+  const addresses = {
+    TOKEN_URL: `${upstream.identityProviderUrl}/oauth/token`,
+    REVOCATION_URL: `${upstream.identityProviderUrl}/oauth/revoke`,
+    API_URL: upstream.upstreamUrl,
+  };
   upstream.on('GET /api/health', () => new Response());
-  await eventually(() => isUp(url), 'the sketch');
+  await startProgram(stack, 'provider-tokens.ts', port, { ...addresses, CLIENT_ID: 'studio' });
 
   const provides = (status: number, tokens: object) =>
     upstream.on(TOKEN, () => Response.json(tokens, { status }));
@@ -117,3 +132,71 @@ it('the program for the tokens of an identity provider signs in, renews, relays 
   expectCleared(await world.request('/api/upstream/v1/library?page=2', other));
   expect((await signIn(world)).status).toBe(400);
 });
+
+it('the sample of orders is what the page says, and does it behind the gateway', async () => {
+  const code = await Bun.file(`${ROOT}deploy/your-api/sample-api.ts`).text();
+  const excerpts = [...section(DOCUMENT, '## Orders').matchAll(/```ts\n(.*?)```/gs)].map(
+    ([, text = '']) => text,
+  );
+  const [key, cancelled, ...others] = excerpts;
+  const unindented = code.replace(/^ +/gm, '');
+  for (const excerpt of [key, ...others]) expect(unindented).toContain(excerpt?.replace(/^ +/gm, '') ?? '-');
+  expect([excerpts.length, cancelled]).toEqual([4, expect.stringContaining("{ method: 'DELETE' }")]);
+
+  await using stack = new AsyncDisposableStack();
+  const port = await freePorts(1);
+  await startProgram(stack, 'sample-api.ts', port, { PIECE_MS: '50' });
+  const world = stack.use(startWorld({ UPSTREAM_URL: `http://127.0.0.1:${port}` }));
+  world.upstream.on(TOKEN, () => Response.json({ access_token: 'ada' }));
+  const tokens = storedTokens(await signIn(world));
+  expect(tokens).toEqual({ svc_music_access: 'ada', svc_music_refresh: 'ada' });
+
+  const client = createGatewayClient({
+    baseUrl: world.url,
+    fetch: (url, { headers, ...init }) =>
+      fetch(url, {
+        ...init,
+        headers: { ...headersOf(headers), origin: ORIGIN, cookie: 'svc_music_access=ada' },
+      }),
+  });
+  const path = '/v1/music';
+  const order = { lyrics: 'Rain, rain' };
+  const generate = async (idempotencyKey: string, ordered = order) => {
+    const { body, creationId } = await client.generate(ordered, { path, idempotencyKey });
+    return { creationId, audio: await new Response(body).bytes() };
+  };
+  const [first, joined] = await Promise.all([generate('k-1'), generate('k-1')]);
+  expect([joined, first.audio.length]).toEqual([first, 50_044]);
+  const other = { lyrics: 'Sun' };
+  await expect(generate('k-1', other)).rejects.toMatchObject({ status: 422, retryIsSafe: true });
+
+  const job = { method: 'POST', body: JSON.stringify(order), headers: { 'idempotency-key': 'k-2' } };
+  const { status, headers } = await client.upstream('/v1/music?job', job);
+  expect([status, headers.get('location')]).toEqual([202, '/api/upstream/v1/orders/k-2']);
+  const eventsAfter = async (id: string) => {
+    const events = await client.upstream('/v1/orders/k-2/events', { headers: { 'last-event-id': id } });
+    const sent = (await events.text()).matchAll(/^id: (\d+)\ndata: (.*)$/gm);
+    return Array.from(sent, ([, sentId = '', data = '']) => [sentId, JSON.parse(data).status]);
+  };
+  const [events, later] = await Promise.all([eventsAfter('-1'), eventsAfter('0')]);
+  expect([events[0]?.[1], events.at(-1), later.at(-1)]).toEqual([
+    'making',
+    ['50044', 'ready'],
+    events.at(-1),
+  ]);
+  expect(later.map(([id]) => id)).not.toContain('0');
+  expect([await eventsAfter('47500'), await eventsAfter('50044')]).toEqual([[['50044', 'ready']], []]);
+  expect(await client.upstreamData('/v1/orders/k-2')).toMatchObject({ status: 'ready' });
+
+  const { body } = await client.generate(order, { path, idempotencyKey: 'k-3' });
+  await client.upstream('/v1/orders/k-3', { method: 'DELETE' });
+  await expect(new Response(body).bytes()).rejects.toMatchObject({ code: 'refused', cause: { status: 404 } });
+  await expect(generate('k-3')).rejects.toMatchObject({ status: 410 });
+  await expect(client.upstream('/v1/orders/k-1', { method: 'DELETE' })).rejects.toMatchObject({
+    status: 409,
+  });
+});
+
+function headersOf(headers: RequestInit['headers']) {
+  return Object.fromEntries(new Headers(headers));
+}
