@@ -2,7 +2,8 @@ import { describe, expect, it, onTestFinished } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { Window } from 'happy-dom';
 import type { IdentityProvider } from '../../../src/client/sign-in.ts';
-import { readDocument } from '../../support/documents.ts';
+import { readDocument, samplesIn } from '../../support/documents.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 import { ORIGIN } from '../../support/world.ts';
 import { lost, PROVIDER, type Respond, rejection, respond, stubGateway } from './gateway-stub.ts';
 
@@ -86,6 +87,19 @@ describe('a sign-in', () => {
     expect([named['scope'], 'openid profile']).toEqual(Array(2).fill(first.parameters['scope']));
     expect(first.state).not.toBe(second.state);
     expect(first.parameters['code_challenge']).not.toBe(second.parameters['code_challenge']);
+  });
+
+  it('has the challenge that the sample makes for a page without the client', async () => {
+    await using folder = await createFolder();
+    const sample = samplesIn(await readDocument('src/client/README.md'), {}).get('pkce.ts') ?? '';
+    await Bun.write(`${folder.path}/pkce.ts`, sample);
+    const { secret, challenge } = await import(`${folder.path}/pkce.ts`);
+    const { asked, page } = await begin();
+    const { codeVerifier } = JSON.parse(page.sessionStorage.getItem(STORAGE_KEY) ?? '{}');
+    expect(await challenge(codeVerifier)).toBe(asked.searchParams.get('code_challenge'));
+    const secrets = Array.from({ length: 20 }, secret);
+    expect(new Set(secrets).size).toBe(20);
+    for (const each of secrets) expect(each).toMatch(/^[\w-]{43}$/);
   });
 
   it('fails outside of a page, as in a worker, unless storage and address are given', async () => {
