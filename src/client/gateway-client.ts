@@ -1,6 +1,7 @@
 /** The browser's side of the gateway: sign-in, session, generation and library. Runs in pages and workers. */
 
 import { contentPath, creationPath, publicContentPath } from './creation-path.ts';
+import { type DownloadOptions, download } from './download.ts';
 import {
   type GatewayConnection,
   GatewayRequestError,
@@ -107,6 +108,8 @@ export interface GatewayClient<Data extends UpstreamData = SandboxData> {
    * gateway could not repeat after a renewal of the session is sent once more.
    */
   upstream(path: `/v1/${string}`, init?: UpstreamInit): Promise<Response>;
+  /** Reads such a path as a whole, and tells how much of it is here. */
+  download(path: `/v1/${string}`, options?: DownloadOptions): Promise<Blob>;
   /** Requests such a path with GET, and parses the JSON of its response. */
   upstreamData<Result = unknown>(path: `/v1/${string}`): Promise<Result>;
   signOut(): Promise<void>;
@@ -168,6 +171,7 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
     contentUrl: (creationId) => playbackUrl(contentPath(creationId)),
     publicContentUrl: (creationId) => playbackUrl(publicContentPath(creationId)),
     upstream: (path, init) => sendUpstream(connection, `/api/upstream${path}`, init),
+    download: (path, init) => download(connection, `/api/upstream${path}`, init),
     upstreamData: (path) => upstreamData(path),
     async signOut() {
       // The response clears the cookies, also when the page is closed before it.

@@ -1,6 +1,7 @@
 /** What a web app imports from the package; its bundler drops what it does not use. */
 // biome-ignore-all lint/performance/noBarrelFile: a package has one address for all of it.
 
+export type { DownloadOptions, DownloadProgress } from './download.ts';
 export {
   createGatewayClient,
   type GatewayClient,

@@ -4,8 +4,7 @@
 const ENDINGS: Readonly<Record<string, string>> = { mpeg: 'mp3', mp4: 'm4a', 'x-wav': 'wav', wave: 'wav' };
 const LONGEST_NAME = 60;
 
-export async function saveTrack(document: Document, title: string, response: Response): Promise<void> {
-  const audio = await response.blob();
+export function saveTrack(document: Document, title: string, audio: Blob): void {
   const address = URL.createObjectURL(audio);
   const link = document.createElement('a');
   link.href = address;

@@ -146,6 +146,7 @@ export const english = {
   play: 'Play',
   again: 'Again like this',
   download: 'Download',
+  downloading: 'Downloading: {share:percent}',
   publish: 'Publish',
   unpublish: 'Unpublish',
   share: 'Share',

@@ -1,5 +1,6 @@
 /** One track in the library, with its buttons. */
 
+import type { DownloadProgress } from '../../client/download.ts';
 import { coverPath } from './cover.ts';
 import { fromTemplate, part } from './parts.ts';
 import type { Creation } from './records.ts';
@@ -21,7 +22,10 @@ export interface LibraryItemOptions {
   /** Resolves when the change is done or its failure is shown. Must not reject. */
   readonly onSetVisibility: (creation: Creation, isPublic: boolean) => Promise<void>;
   /** Resolves when the file is there or its failure is shown. Must not reject. */
-  readonly onDownload: (creation: Creation) => Promise<void>;
+  readonly onDownload: (
+    creation: Creation,
+    onProgress: (progress: DownloadProgress) => void,
+  ) => Promise<void>;
   /** As {@link onSetVisibility}: asks for the new name, or whether it is meant. */
   readonly onRename: (creation: Creation) => Promise<void>;
   readonly onDelete: (creation: Creation) => Promise<void>;
@@ -73,6 +77,14 @@ export function createLibraryItem(
     if (!creation.isPublic) part(element, 'link-row').hidden = true;
   }
 
+  async function save(): Promise<void> {
+    await onDownload(creation, ({ receivedBytes, totalBytes }) => {
+      if (totalBytes)
+        text.write(part(element, 'status'), 'downloading', { share: receivedBytes / totalBytes });
+    });
+    update(creation);
+  }
+
   function mark(isOpen: boolean, isPlaying: boolean): void {
     element.setAttribute('aria-current', String(isOpen));
     play.dataset['state'] = isPlaying ? 'playing' : 'paused';
@@ -98,7 +110,7 @@ export function createLibraryItem(
   publish.addEventListener('click', () => {
     void runOnce(publish, () => onSetVisibility(creation, !creation.isPublic));
   });
-  download.addEventListener('click', () => void runOnce(download, () => onDownload(creation)));
+  download.addEventListener('click', () => void runOnce(download, save));
   rename.addEventListener('click', () => void runOnce(rename, () => onRename(creation)));
   remove.addEventListener('click', () => void runOnce(remove, () => onDelete(creation)));
   again.addEventListener('click', () => onAgain(creation));

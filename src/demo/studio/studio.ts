@@ -101,8 +101,8 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
         if (player.has(id)) player.close();
         showChange();
       }),
-    onDownload: ({ id, title }) =>
-      attempt(async () => saveTrack(document, title, await client.upstream(contentPath(id)))),
+    onDownload: ({ id, title }, onProgress) =>
+      attempt(async () => saveTrack(document, title, await client.download(contentPath(id), { onProgress }))),
     onAgain: (creation) => fillOrder(part(document, 'order'), creation),
     isElsewhere: (id) => generations.has(id),
     shareUrl: ({ id }) => shareAddress(location.origin, id),

@@ -148,6 +148,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   play: 'Cheza',
   again: 'Tena kama huu',
   download: 'Pakua',
+  downloading: 'Inapakuliwa: {share:percent}',
   publish: 'Chapisha',
   unpublish: 'Acha kuchapisha',
   share: 'Shiriki',
