@@ -75,6 +75,32 @@ describe('RedisReplayStore', () => {
     },
   );
 
+  it('writes what was learned without Redis also when strangers have made up a flood of sign-outs', async () => {
+    const { time, network, store, write, kept } = start();
+    const a = store();
+    await write(a, 'k', LEASE);
+    network.become('cut');
+    for (let each = 0; each < 1000; each++) await write(a, `made up ${each}`, ENDED_BY_ANYBODY);
+    expect(await write(a, 'k', RENEWAL, LEASE)).toMatchObject({ isWritten: true });
+    network.become('up');
+    await time.pass(2000);
+    expect([kept('k'), kept('made up 0')]).toEqual(['renewed:x', 'ended:']);
+  });
+
+  it('does not keep a lease for longer that began without Redis', async () => {
+    const { time, network, store, write, kept } = start();
+    const a = store();
+    const reissued: Fact = { kind: 'reissued', detail: 'x' };
+    await write(a, 'other', LEASE);
+    network.become('cut');
+    await write(a, 'k', reissued);
+    expect(await time.wait(a.swap('k', reissued, LEASE, 3000))).toMatchObject({ isWritten: true });
+    network.become('up');
+    // As if the instance had died.
+    await time.pass(3500);
+    expect(kept('k')).toBeUndefined();
+  });
+
   it('keeps the end that another one has written, as old as it is, when Redis is lost', async () => {
     const { time, network, store, write } = start();
     const [a, b] = [store(), store()];

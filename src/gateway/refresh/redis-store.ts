@@ -18,12 +18,14 @@ import {
 /** What has no room in memory stays in Redis: the end of a real session, and a lease, which ends by itself. */
 const STAYING = new Set<Fact['kind']>(['ended', 'leased']);
 /** What others need not hear of after an outage. */
-const PASSING = new Set<Fact['kind'] | undefined>([undefined, 'leased', 'unreachable']);
+const PASSING = new Set<Fact['kind']>(['leased', 'unreachable']);
 /** How long what was learned without Redis waits for it. After longer outages, browsers have newer cookies. */
 const MOST_AWAY_MS = 10_000;
 const RETRY_MS = 250;
 /** Each has less than a kilobyte, because its fact is in memory anyway. */
 const MOST_UNSENT = 1000;
+/** What strangers cause is not added to more than this, because a flood of it must keep nothing else out. */
+const MOST_BY_STRANGERS = MOST_UNSENT / 8;
 
 /** A fact that Redis does not have yet. */
 interface Unsent {
@@ -75,7 +77,7 @@ export class RedisReplayStore implements ReplayStore {
       swapped = await ask(swapped.before);
     if (!swapped) {
       const alone = await this.#memory.swap(key, from, to, lifetimeMs);
-      if (alone.isWritten && !PASSING.has(to?.kind)) this.#sendLater(key, { from, lifetimeMs });
+      if (alone.isWritten && to && !PASSING.has(to.kind)) this.#sendLater(key, to, { from, lifetimeMs });
       return alone;
     }
     // Meanwhile the session may have been signed out here, which counts whatever else has changed.
@@ -89,8 +91,8 @@ export class RedisReplayStore implements ReplayStore {
     if (!own || outranks(found, own)) this.#memory.write(key, found, lifetimeMs, found.writtenAt);
   }
 
-  #sendLater(key: string, unsent: Unsent): void {
-    if (this.#unsent.size >= MOST_UNSENT) return;
+  #sendLater(key: string, fact: Fact, unsent: Unsent): void {
+    if (this.#unsent.size >= (isByStrangers(fact) ? MOST_BY_STRANGERS : MOST_UNSENT)) return;
     this.#unsent.set(key, { ...unsent, from: this.#unsent.get(key)?.from ?? unsent.from });
     void this.#sendWhenBack();
   }
@@ -111,7 +113,7 @@ export class RedisReplayStore implements ReplayStore {
   /** Writes the fact where Redis has nothing that counts more. Returns false when Redis is still away. */
   async #send(key: string, { from, lifetimeMs }: Unsent): Promise<boolean> {
     const own = this.#memory.read(key);
-    if (!own || this.#clock.now() - own.writtenAt > MOST_AWAY_MS) return true;
+    if (!own || PASSING.has(own.kind) || this.#clock.now() - own.writtenAt > MOST_AWAY_MS) return true;
     for (let expected = from; ; ) {
       const swapped = await this.#redis.ask((link) => swap(link, key, expected, own, lifetimeMs, true));
       if (!swapped) return false;
