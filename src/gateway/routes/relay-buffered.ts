@@ -4,19 +4,16 @@ import type { Exchange } from '../exchange/exchange.ts';
 import { GatewayError } from '../http/errors.ts';
 import { CONTENT_SECURITY_POLICY, retryHeaders } from '../http/forwarded-headers.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
-import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-
-/** The encodings that Bun decodes, and `identity`. Bun does not decode combinations such as `gzip, br`. */
-const DECODED = /^(?:gzip|x-gzip|deflate|br|zstd|identity)?$/i;
+import { isDecodable, type UpstreamResponse } from '../upstream/upstream-response.ts';
 
 /**
  * Relays the upstream's status, body, content type, `Retry-After`, rate limits and Bearer challenge, and no other header.
  *
  * @throws GatewayError 502 when Bun cannot decode the body's encoding
  */
-export function relayBuffered(exchange: Exchange, { body, status, headers }: UpstreamResponse): Response {
-  const coding = headers.get('content-encoding');
-  if (coding !== null && !DECODED.test(coding)) {
+export function relayBuffered(exchange: Exchange, upstream: UpstreamResponse): Response {
+  const { body, status, headers } = upstream;
+  if (!isDecodable(upstream)) {
     const unreadable = proxyStatus('http_response_content_coding');
     throw new GatewayError(502, 'upstreamInvalid', { headers: unreadable });
   }

@@ -16,7 +16,7 @@ import { Buffered } from '../upstream/body-modes.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
-import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import { asDecoded, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { FoundTokens, SessionCookies } from './cookies.ts';
 import { sessionHash } from './session-hash.ts';
 
@@ -138,7 +138,7 @@ export class Session {
    */
   async fetchOnce(call: UpstreamCall, checkMode: Buffered): Promise<UpstreamResponse> {
     const check = await this.fetch(this.#parts.api.readCall('me', this.#exchange.request.signal, checkMode));
-    if (check.status === 401) return check;
+    if (check.status === 401) return asDecoded(check);
     if (this.#pair) return this.#sendRenewed(call, this.#pair);
     const { accessToken, refreshToken } = this.readTokens();
     const response = await fetchUpstream(call, this.#exchange.record, accessToken);

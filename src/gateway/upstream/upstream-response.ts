@@ -12,6 +12,23 @@ export interface UpstreamResponse {
   readonly isSliced?: boolean;
 }
 
+/** The encodings that Bun decodes, and `identity`. Bun does not decode combinations such as `gzip, br`. */
+const DECODED = /^(?:gzip|x-gzip|deflate|br|zstd|identity)?$/i;
+
+/** Whether Bun can have decoded the body. */
+export function isDecodable({ headers }: Pick<UpstreamResponse, 'headers'>): boolean {
+  return DECODED.test(headers.get('content-encoding') ?? '');
+}
+
+/** For a body that has been decoded: without the headers that say how it arrived, which Bun keeps. */
+export function asDecoded(response: UpstreamResponse): UpstreamResponse {
+  if (!isDecodable(response)) return response;
+  const headers = new Headers(response.headers);
+  headers.delete('content-encoding');
+  headers.delete('content-length');
+  return { ...response, headers };
+}
+
 export function isSuccess({ status }: Pick<UpstreamResponse, 'status'>): boolean {
   return status >= 200 && status <= 299;
 }

@@ -210,6 +210,15 @@ describe('the token of an upload', () => {
     await expectFree(own);
   });
 
+  it('is refused by an encoded response, which arrives decoded', async () => {
+    await using own = startWorld();
+    const headers = { 'content-encoding': 'gzip', 'content-type': 'application/json' };
+    const refusal = Bun.gzipSync(JSON.stringify({ message: 'expired' }));
+    own.upstream.on(ME, () => new Response(refusal, { status: 401, headers }));
+    const response = await upload(own, { cookie: ACCESS_ONLY });
+    expect([response.status, await response.json()]).toEqual([401, { message: 'expired' }]);
+  });
+
   it('cannot be renewed now: the session stays', async () => {
     await using own = startWorld({ MAX_UPLOAD_BYTES: String(LIMIT_BYTES), TIMEOUT_SIGN_IN_MS: '50' });
     own.upstream.on(ME, expired).on(REFRESH, () => new Promise(() => {}));
