@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { once } from 'node:events';
 import http from 'node:http';
+import { text } from 'node:stream/consumers';
 import { type MessageKey, messages } from '../../../src/gateway/http/messages.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
@@ -129,6 +130,17 @@ for (const { program: name, prepare } of TLS_PROXIES) {
     // HAProxy serves the two in different ways.
     describe.each(['GET', 'POST'])('lets it read, after a %s, its own', (method) => {
       it.each(FAILURES)('$status to $what', (failure) => expectReadable(method, failure));
+    });
+
+    it.each([
+      ['two of them', `${ORIGIN}\r\nOrigin: https://strange.test`],
+      ['one that is followed by a zero', `${ORIGIN}\0.strange.test`],
+    ])('names no origin but an allowed one, when the request has %s', async (_, origin) => {
+      const head = `PURGE / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nOrigin: ${origin}\r\n\r\n`;
+      const socket = proxy.send(`127.0.1.${++clients}`, head);
+      const received = await text(socket);
+      expect(received).toStartWith('HTTP/1.1 40');
+      expect(received).not.toContain('strange');
     });
 
     it.each(STATUSES)("passes the gateway's own %i unchanged", async (status) => {
