@@ -153,7 +153,8 @@ export const english = {
   rename: 'Rename',
   newName: 'A name for this track',
   delete: 'Delete',
-  deleteTrack: 'Delete “{track}”? It cannot be brought back.',
+  deleted: '“{track}” is deleted.',
+  undo: 'Undo',
   linkCopied: 'Link copied',
   linkShown: 'Copy this link',
 

@@ -9,6 +9,10 @@ import type { Creation } from './records.ts';
 export interface Library {
   /** Newest first. Undefined means that they are not known yet. */
   show(creations: readonly Creation[] | undefined): void;
+  /** Shows what it has again, because other tracks may be elsewhere now. */
+  update(): void;
+  /** Gives the focus to a track, or to the library if it does not show it. */
+  focusOn(id: string): void;
   /** Shows that they could not be loaded, unless there are some to show. */
   showFailure(): void;
   /** Marks the track that is open in the player, and whether it plays. */
@@ -27,6 +31,7 @@ export interface LibraryOptions extends LibraryItemOptions {
 export function createLibrary(root: HTMLElement, options: LibraryOptions): Library {
   const list = part(root, 'list');
   const items = new Map<string, LibraryItem>();
+  let known: readonly Creation[] | undefined;
   let all: readonly Creation[] = [];
   /** Those that are shown and can be played. */
   let playable: readonly Creation[] = [];
@@ -78,18 +83,26 @@ export function createLibrary(root: HTMLElement, options: LibraryOptions): Libra
     if (item.element !== inPlace) list.insertBefore(item.element, inPlace);
   }
 
+  function show(creations: readonly Creation[] | undefined): void {
+    known = creations;
+    const here = creations?.filter(({ id }) => !options.isElsewhere(id));
+    root.dataset['state'] = here === undefined ? 'loading' : here.length > 0 ? 'filled' : 'empty';
+    const kept = new Set(here?.map(({ id }) => id));
+    const focus = placeOfFocus(kept);
+    all = here ?? [];
+    removeExcept(kept);
+    all.forEach(place);
+    filter();
+    mark();
+    focus?.focus();
+  }
+
   return {
-    show(creations) {
-      const here = creations?.filter(({ id }) => !options.isElsewhere(id));
-      root.dataset['state'] = here === undefined ? 'loading' : here.length > 0 ? 'filled' : 'empty';
-      const kept = new Set(here?.map(({ id }) => id));
-      const focus = placeOfFocus(kept);
-      all = here ?? [];
-      removeExcept(kept);
-      all.forEach(place);
-      filter();
-      mark();
-      focus?.focus();
+    show,
+    update: () => show(known),
+    focusOn(id) {
+      const element = items.get(id)?.element;
+      (element ? part(element, 'play') : part(root, 'heading')).focus();
     },
     showFailure() {
       if (root.dataset['state'] === 'loading') root.dataset['state'] = 'failed';

@@ -6,6 +6,7 @@ import { createAccountFeeds } from './account-feeds.ts';
 import { createAccountPanel } from './account-panel.ts';
 import { openMemory } from './browser-memory.ts';
 import type { StudioConfig } from './config.ts';
+import { createDeletions } from './deletions.ts';
 import { saveTrack } from './download.ts';
 import { createGenerateForm } from './generate-form.ts';
 import { createGenerationProgress } from './generation-progress.ts';
@@ -94,19 +95,20 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
         await client.rename(id, name);
         showChange();
       }),
-    onDelete: ({ id, title }) =>
-      attempt(async () => {
-        if (!(await question.isMeant('deleteTrack', 'delete', { track: title }))) return;
-        await client.delete(id);
-        if (player.has(id)) player.close();
-        showChange();
-      }),
+    onDelete(creation) {
+      if (player.has(creation.id)) player.close();
+      return deletions.begin(creation);
+    },
     onDownload: ({ id, title }, onProgress) =>
       attempt(async () => saveTrack(document, title, await client.download(contentPath(id), { onProgress }))),
     onAgain: (creation) => fillOrder(part(document, 'order'), creation),
-    isElsewhere: (id) => generations.has(id),
+    isElsewhere: (id) => generations.has(id) || deletions.has(id),
     shareUrl: ({ id }) => shareAddress(location.origin, id),
     copy: (address) => navigator.clipboard.writeText(address),
+  });
+  const deletions = createDeletions(part(document, 'deleted'), {
+    ...{ text, tab, onChange: library.update, focusOn: library.focusOn },
+    remove: (id) => attempt(() => client.delete(id)).then(showChange),
   });
   const generations = createGenerations({
     client,
@@ -204,6 +206,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
       notice.clear();
       keepOwnDraft(session.account ?? '');
       feeds.begin();
+      void deletions.settle();
       if (session.account !== undefined) generations.takeUp(session.account);
     } else if (before === 'signed-in') {
       showEnd();
@@ -215,6 +218,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
     notice.show({ advice: isMeant ? 'signedOutElsewhere' : 'sessionEnded' });
     feeds.end();
     question.withdraw();
+    deletions.suspend();
     player.close();
     if (shared) open(shared);
     // After another end, orders and draft wait for the same person to sign in again.
@@ -222,6 +226,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
   }
 
   async function signOut(): Promise<void> {
+    await deletions.settle();
     await signing.signOut();
     session.end();
     part(document, 'sign-in').focus();
@@ -231,13 +236,17 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
 
   /** Another person may sign in to a page that was left. */
   function keepOwnDraft(owner: string): void {
-    if (tab.getItem(DRAFT_OWNER) !== owner) form.empty();
+    if (tab.getItem(DRAFT_OWNER) !== owner) {
+      form.empty();
+      deletions.abandon();
+    }
     tab.setItem(DRAFT_OWNER, owner);
   }
 
   /** Forgets what outlasts the end of a session, for the sake of a person who signs in again. */
   function forgetAccount(): void {
     form.empty();
+    deletions.abandon();
     generations.abandonOthers(session.account);
     peaks.forget();
   }

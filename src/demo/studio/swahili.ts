@@ -155,7 +155,8 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   rename: 'Badilisha jina',
   newName: 'Jina la wimbo huu',
   delete: 'Futa',
-  deleteTrack: 'Ufute “{track}”? Hauwezi kurudishwa.',
+  deleted: '“{track}” umefutwa.',
+  undo: 'Rudisha',
   linkCopied: 'Kiungo kimenakiliwa',
   linkShown: 'Nakili kiungo hiki',
 

@@ -64,6 +64,8 @@ describeInChromium('the studio has no accessibility problem', () => {
     await studio.order({ seconds: 600 });
     await studio.length.and(page.locator(':focus')).waitFor();
     expect(gate.idempotencyKeys).toHaveLength(2);
+    await studio.press(english.delete, studio.tracks.first());
+    await studio.button(english.undo).waitFor();
     expect(await findings(studio)).toEqual([]);
   });
 

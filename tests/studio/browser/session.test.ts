@@ -98,10 +98,12 @@ describeInChromium('a session in the studio', () => {
     await first.button(english.pause).waitFor();
     await second.press(english.play, second.tracks.filter({ hasText: 'Hail' }));
     await first.button(english.listen).waitFor();
-    // All that it has of the person: an order, a question about a track, and what is typed.
+    await second.generate({ prompt: 'Hail for me' });
+    // All that it has of the person: an order, a deletion, a question about a track, and what is typed.
     const held = first.gate.hold('POST /v1/music');
     await second.order({ prompt: 'Hail again' });
     await held.arrived;
+    await second.press(english.delete, second.tracks.filter({ hasText: 'Hail for' }));
     await second.press(english.rename, second.tracks.filter({ hasText: 'Hail' }));
     await first.press(english.signOut);
     await second.warns(english.signedOutElsewhere);
