@@ -15,7 +15,8 @@ export interface Player extends Pick<Playback, 'isListening' | 'position' | 'pla
   open(track: Track): void;
   /** The same for one that is still being made. */
   openArriving(track: Track, listen: Listen): void;
-  /** This and the following functions do nothing if another track is open. */
+  /** This and the following functions do nothing if another track is open. Shows what is known of the track now. */
+  describe(track: Track): void;
   complete(trackId: string): void;
   /** Says whether the rest of an arriving track waits for the connection to come back. */
   showRecovery(trackId: string, isRecovering: boolean): void;
@@ -182,6 +183,12 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
       if (next.id === track?.id) return;
       playback.open(next);
       showTrack(next);
+    },
+    describe(next) {
+      if (next.id !== track?.id || (next.title === track.title && next.author === track.author)) return;
+      track = next;
+      part(root, 'title').textContent = next.title;
+      onChange(track, !audio.paused);
     },
     openArriving(next, listen) {
       if (next.id === track?.id) return;

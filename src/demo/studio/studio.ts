@@ -152,6 +152,8 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
       ...library,
       show(creations) {
         library.show(creations);
+        // One of them may have a new name.
+        for (const each of creations ?? []) player.describe(ownTrack(client, each));
         const whole = creations?.filter(({ isGenerating }) => !isGenerating) ?? [];
         remembered.restore(whole.map((each) => ownTrack(client, each)));
       },

@@ -143,7 +143,7 @@ describeInChromium('a track', () => {
     await player.getByText('Rain on a tin roof').waitFor();
   });
 
-  it('has one cover: in the library, in the player, and where somebody else hears it', async () => {
+  it('has one name and one cover: in the library, in the player, and where somebody else hears it', async () => {
     await using studio = await openStudio();
     await studio.generate({ isPublic: true });
     await studio.page.waitForFunction(() => document.querySelector('audio')?.ended);
@@ -151,6 +151,13 @@ describeInChromium('a track', () => {
     const page = await stranger.open(await studio.sharedLink());
     await studioIn(page).button(english.listen).waitFor();
     const preview = await page.locator('meta[property="og:image"]').getAttribute('content');
+    await studio.press(english.rename, studio.tracks.first());
+    await studio.page.getByRole('dialog').getByRole('textbox').fill('Patter');
+    await studio.page.keyboard.press('Enter');
+    await studio.region(english.player).getByText('Patter').waitFor();
+    await studio.press(english.listen);
+    await studio.page.waitForFunction(() => document.title.includes('Patter'));
+    await studio.page.waitForFunction(() => document.querySelector('audio')?.ended);
     // It cannot be read from the session.
     await studio.page.evaluate(() => {
       navigator.mediaSession.setPositionState = (state) => Object.assign(globalThis, { state });
@@ -168,7 +175,7 @@ describeInChromium('a track', () => {
         playbackState,
       };
     });
-    expect(onDevice).toMatchObject({ title: 'Rain on a tin roof', artist: english.title });
+    expect(onDevice).toMatchObject({ title: 'Patter', artist: 'Ada' });
     const places = [studio.tracks.first(), studio.region(english.player), page.locator('.shared')];
     const covers = await Promise.all(places.map(coverIn));
     expect(new Set([...covers, preview, onDevice.cover])).toEqual(new Set([covers[0] ?? null]));
