@@ -155,6 +155,7 @@ describeInChromium('a track', () => {
     await studio.page.getByRole('dialog').getByRole('textbox').fill('Patter');
     await studio.page.keyboard.press('Enter');
     await studio.region(english.player).getByText('Patter').waitFor();
+    await studio.page.waitForFunction(() => navigator.mediaSession.metadata?.title === 'Patter');
     await studio.press(english.listen);
     await studio.page.waitForFunction(() => document.title.includes('Patter'));
     await studio.page.waitForFunction(() => document.querySelector('audio')?.ended);
