@@ -30,6 +30,7 @@ export const english = {
   prompt: 'Prompt',
   promptExample: 'A calm evening by the lake, with a slow piano',
   promptCount: '{used}/{limit}',
+  options: 'Model, length and more',
   model: 'Model',
   length: 'Length',
   lengthUnit: 'seconds, 3 to 600',

@@ -113,5 +113,12 @@ function checked(
   input.addEventListener('input', () => {
     if (input.getAttribute('aria-invalid') === 'true') check();
   });
-  return { check, focus: () => input.focus() };
+  return {
+    check,
+    focus() {
+      // What is folded away cannot have the focus.
+      input.closest('details')?.setAttribute('open', '');
+      input.focus();
+    },
+  };
 }

@@ -32,6 +32,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   prompt: 'Maelezo',
   promptExample: 'Jioni tulivu kando ya ziwa, kwa piano ya polepole',
   promptCount: '{used}/{limit}',
+  options: 'Modeli, urefu na mengine',
   model: 'Modeli',
   length: 'Urefu',
   lengthUnit: 'sekunde, 3 hadi 600',

@@ -21,14 +21,40 @@ async function findings({ page }: Studio): Promise<string[]> {
   for (const { colorScheme, width, height } of VIEWS) {
     await page.setViewportSize({ width, height });
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    // What a narrow screen folds away.
+    await page.locator('details.options').evaluate((options) => options.setAttribute('open', ''));
     const { violations } = await page.evaluate(() => window.axe.run({ resultTypes: ['violations'] }));
     for (const { id, nodes } of violations)
       found.push(`${width} px: ${id}: ${nodes.map(({ html }) => html).join(' ')}`);
     const pageWidth = await page.evaluate(() => document.documentElement.scrollWidth);
     if (pageWidth > width) found.push(`${width} px: is ${pageWidth} px wide`);
   }
+  await page.setViewportSize({ width: 1280, height: 800 });
   return found;
 }
+
+describeInChromium('a phone', () => {
+  it('shows the newest track on the first screen, and a length that is wrong', async () => {
+    await using studio = await openStudio();
+    const { page, tracks } = studio;
+    await page.setViewportSize({ width: 390, height: 844 });
+    await studio.prompt.fill('Rain on a tin roof');
+    await studio.press(english.generate);
+    await studio.says(english.complete);
+    await studio.lines.first().waitFor({ state: 'detached' });
+    await page.evaluate(() => scrollTo(0, 0));
+    const track = await tracks.first().getByText('Rain on a tin roof').boundingBox();
+    const player = await studio.region(english.player).boundingBox();
+    expect((track?.y ?? 844) + (track?.height ?? 0)).toBeLessThan(player?.y ?? 0);
+    expect(await studio.length.isVisible()).toBe(false);
+    // Neither role nor name has what is folded away.
+    await page.locator('#length').evaluate((field: HTMLInputElement) => {
+      field.value = '2';
+    });
+    await studio.press(english.generate);
+    await studio.length.and(page.locator(':focus')).waitFor();
+  });
+});
 
 describeInChromium('the studio has no accessibility problem', () => {
   it('for a person who has not signed in, and listens', async () => {
