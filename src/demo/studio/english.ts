@@ -133,6 +133,14 @@ export const english = {
   notYet: 'You can move in the track as soon as it is complete.',
   notPlayable: 'This track does not play right now. Press Listen to try again.',
 
+  keys: 'Keys',
+  keyPlay: 'Play and pause',
+  keyMove: 'Five seconds back and on',
+  keyMute: 'Mute and unmute',
+  keyOrder: 'Generate, from the prompt',
+  space: 'Space',
+  close: 'Close',
+
   library: 'Library',
   libraryLoading: 'Loading your tracks…',
   libraryFailed: 'Your tracks could not be loaded. Trying again by itself…',

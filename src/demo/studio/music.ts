@@ -49,7 +49,13 @@ export function createMusic(
     player,
   });
   connectVolume(root, { text, memory });
-  connectPlayerKeys(document, player, () => root.dataset['state'] !== 'empty');
+  const keys = {
+    toggle: player.toggle,
+    skip: player.skip,
+    mute: () => part(root, 'mute').click(),
+    showKeys: () => part<HTMLDialogElement>(document, 'keys').showModal(),
+  };
+  connectPlayerKeys(document, keys, () => root.dataset['state'] !== 'empty');
   const peaks = createTrackPeaks({
     store: openPeaksStore(indexedDB),
     untilLoaded: () => untilLoaded(part(root, 'audio')),

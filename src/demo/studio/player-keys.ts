@@ -1,4 +1,4 @@
-/** The keys that work everywhere on the page: Space plays and pauses, the arrows move in the track. */
+/** The keys that work everywhere on the page: for the player, and one that shows them all. */
 
 import type { Player } from './player.ts';
 
@@ -6,24 +6,27 @@ const SKIP_SECONDS = 5;
 /** Elements that use the key themselves. */
 const USES_SPACE = 'a, button, summary, select, textarea, input:not([type="range"])';
 const USES_ARROWS = 'select, textarea, input';
+const USES_LETTERS = 'select, textarea, input:not([type="range"], [type="checkbox"], [type="radio"])';
 
 /** @param isOpen whether a track is open: without one, the keys scroll the page as usual */
 export function connectPlayerKeys(
   document: Document,
-  player: Pick<Player, 'toggle' | 'skip'>,
+  player: Pick<Player, 'toggle' | 'skip'> & { readonly mute: () => void; readonly showKeys: () => void },
   isOpen: () => boolean,
 ): void {
   const actions: Readonly<Record<string, { readonly usedBy: string; readonly run: () => void }>> = {
     ' ': { usedBy: USES_SPACE, run: player.toggle },
+    m: { usedBy: USES_LETTERS, run: player.mute },
+    '?': { usedBy: USES_LETTERS, run: player.showKeys },
     ArrowLeft: { usedBy: USES_ARROWS, run: () => player.skip(-SKIP_SECONDS) },
     ArrowRight: { usedBy: USES_ARROWS, run: () => player.skip(SKIP_SECONDS) },
   };
   document.addEventListener('keydown', (event) => {
     const { key, target, defaultPrevented } = event;
-    const hasModifier = event.ctrlKey || event.altKey || event.metaKey || event.shiftKey;
+    const hasModifier = event.ctrlKey || event.altKey || event.metaKey || (event.shiftKey && key !== '?');
     const action = actions[key];
-    if (!action || defaultPrevented || hasModifier || !isOpen()) return;
-    if (target instanceof Element && target.closest(action.usedBy)) return;
+    if (!action || defaultPrevented || hasModifier || !(isOpen() || key === '?')) return;
+    if (target instanceof Element && target.closest(`${action.usedBy}, dialog`)) return;
     event.preventDefault();
     action.run();
   });

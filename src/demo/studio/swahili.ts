@@ -135,6 +135,14 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   notYet: 'Unaweza kusogea ndani ya wimbo mara tu utakapokamilika.',
   notPlayable: 'Wimbo huu hauchezeki kwa sasa. Bonyeza Sikiliza ujaribu tena.',
 
+  keys: 'Vitufe',
+  keyPlay: 'Cheza na sitisha',
+  keyMove: 'Sekunde tano nyuma na mbele',
+  keyMute: 'Zima na washa sauti',
+  keyOrder: 'Tengeneza, kutoka kwenye maelezo',
+  space: 'Nafasi',
+  close: 'Funga',
+
   library: 'Maktaba',
   libraryLoading: 'Nyimbo zako zinapakiwa…',
   libraryFailed: 'Nyimbo zako hazikupakiwa. Inajaribiwa tena yenyewe…',

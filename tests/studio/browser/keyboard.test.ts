@@ -70,6 +70,20 @@ describeInChromium('a person with a keyboard', () => {
     await page.waitForFunction(() => document.querySelector('audio')?.ended);
 
     const dialog = page.getByRole('dialog');
+    const isMuted = () => studio.audio.evaluate((audio: HTMLAudioElement) => audio.muted);
+    await page.keyboard.press('m');
+    expect(await isMuted()).toBe(true);
+    await page.keyboard.press('?');
+    await dialog.getByText(swahili.keyMute).waitFor();
+    await page.keyboard.press('m');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    await page.keyboard.press('m');
+    expect(await isMuted()).toBe(false);
+    await reach(studio.prompt);
+    await page.keyboard.type('m?');
+    expect(await isMuted()).toBe(false);
+    expect(await dialog.count()).toBe(0);
     await press(studio.button(swahili.rename, tracks.first()));
     await dialog.getByRole('textbox', { name: swahili.newName }).and(focused).waitFor();
     // Space plays and pauses only where it is not typed.
