@@ -25,7 +25,6 @@ async function main(): Promise<void> {
   const { settings } = outcome;
   const { port, host, metricsPort, metricsHost, traceShare, allowedOrigins, serviceName, timeouts } =
     settings;
-  const isOnLocalhost = [...allowedOrigins].some((origin) => new URL(origin).hostname === 'localhost');
   const metrics =
     metricsPort === undefined ? undefined : new (await import('./gateway/telemetry/metrics.ts')).Metrics();
   const { logger, close } = openLog(settings, () => metrics?.logFailed());
@@ -49,6 +48,7 @@ async function main(): Promise<void> {
     return exit(1);
   }
   const { server, exchanges } = gateway;
+  const isOnLocalhost = [...allowedOrigins].some((origin) => new URL(origin).hostname === 'localhost');
   if (isOnLocalhost) logger.info(SHARED_COOKIES);
   logger.info(`${serviceName} listens on ${server?.url.origin} for ${summaryOf(settings)}`);
 

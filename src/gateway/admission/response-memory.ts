@@ -30,8 +30,7 @@ export class ResponseMemory implements BodyMemory {
   readonly #rules: CallRules;
   /** Where the call is made, until it has shown what that costs. */
   #endpoint: Endpoint | undefined;
-  #waitsForHead = false;
-  /** What it is expected to have when the head arrives. */
+  /** What it is expected to have when the head arrives; 0 once that has happened. */
   #expectedBytes = 0;
   #price: BodyPrice = NO_PRICE;
   #isReading = false;
@@ -77,7 +76,6 @@ export class ResponseMemory implements BodyMemory {
     this.#expectedBytes = price;
     endpoint.waiting++;
     this.#endpoint = endpoint;
-    this.#waitsForHead = true;
     return outcome;
   }
 
@@ -253,10 +251,10 @@ export class ResponseMemory implements BodyMemory {
   }
 
   #stopWaiting(): void {
-    if (!this.#waitsForHead || !this.#endpoint) return;
-    this.#waitsForHead = false;
+    if (this.#expectedBytes === 0 || !this.#endpoint) return;
     this.#endpoint.waiting--;
     this.#shared.ledger.expected -= this.#expectedBytes;
+    this.#expectedBytes = 0;
   }
 
   /** Gives all back. A body that is given up after this gives nothing back again, nor a read that ends. */

@@ -11,7 +11,7 @@ import { GeneratedTrack } from '../upstream/generated-track.ts';
 import { PaidTrack } from '../upstream/paid-track.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
 import { refuseDiscarded } from './discarded-track.ts';
-import { PROXY_PREFIX } from './proxy-target.ts';
+import { mappingOf } from './proxy-target.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { GenerationRequest, typeOf } from './schemas.ts';
 
@@ -48,12 +48,7 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
           throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
         }
         refuseDiscarded(track, exchange, upstream);
-        const mapping = {
-          requestUrl: call.url,
-          upstreamUrl: settings.upstreamUrl,
-          gatewayPath: PROXY_PREFIX,
-        };
-        const headers = trackHeaders(upstream, mapping);
+        const headers = trackHeaders(upstream, mappingOf(call.url, settings.upstreamUrl));
         return exchange.respond(upstream.body, 200, headers, streamMs);
       },
       { parse: 'none', body: typeOf(GenerationRequest) },

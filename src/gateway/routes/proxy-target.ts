@@ -1,6 +1,7 @@
 /** Decides where a proxied request goes: always to the upstream's `/v1/`. */
 
 import { requestTarget } from '../exchange/exchange.ts';
+import type { AddressMapping } from '../http/mapped-addresses.ts';
 
 export const PROXY_PREFIX = '/api/upstream';
 
@@ -9,6 +10,11 @@ export interface UpstreamTarget {
   readonly url: string;
   /** Whether it is a GET of one of the two public playback paths without a query, which needs no credentials. */
   readonly isPublic: boolean;
+}
+
+/** How the addresses in the response to a call become the gateway's. */
+export function mappingOf(requestUrl: string, upstreamUrl: string): AddressMapping {
+  return { requestUrl, upstreamUrl, gatewayPath: PROXY_PREFIX };
 }
 
 /** The id has unreserved characters only (RFC 3986 section 2.3). Dot segments are rejected before this. */

@@ -11,7 +11,7 @@ import { PaidTrack } from '../upstream/paid-track.ts';
 import { RelayedBody } from '../upstream/relayed-body.ts';
 import { admitBody } from './admitted-body.ts';
 import { refuseDiscarded } from './discarded-track.ts';
-import { PROXY_PREFIX, type UpstreamTarget } from './proxy-target.ts';
+import { mappingOf, type UpstreamTarget } from './proxy-target.ts';
 
 const PATH = /^\/v1\/music(?:\?|$)/;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
@@ -56,7 +56,6 @@ export async function relayGeneration(
   refuseDiscarded(track, exchange, upstream);
   const admitting = admitBody(memory, upstream, settings.relaySliceBytes, signal);
   if (admitting) await admitting;
-  const mapping = { requestUrl: url, upstreamUrl, gatewayPath: PROXY_PREFIX };
-  const relayed = relayedHeaders(upstream.headers, mapping, VARY.session, true);
+  const relayed = relayedHeaders(upstream.headers, mappingOf(url, upstreamUrl), VARY.session, true);
   return exchange.respond(upstream.body, upstream.status, relayed, timeouts.streamMs);
 }

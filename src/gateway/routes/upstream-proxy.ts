@@ -16,7 +16,7 @@ import { RelayedBody } from '../upstream/relayed-body.ts';
 import { SlicedAddresses } from '../upstream/sliced-addresses.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { admitBody } from './admitted-body.ts';
-import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
+import { mappingOf, PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 import { isGeneration, relayGeneration } from './relayed-generation.ts';
 
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
@@ -115,6 +115,5 @@ function endpointPath({ url, isPublic }: UpstreamTarget, upstreamUrl: string): s
 }
 
 function headersFor({ url, isPublic }: UpstreamTarget, { headers }: UpstreamResponse, upstreamUrl: string) {
-  const mapping = { requestUrl: url, upstreamUrl, gatewayPath: PROXY_PREFIX };
-  return relayedHeaders(headers, mapping, isPublic ? VARY.public : VARY.session);
+  return relayedHeaders(headers, mappingOf(url, upstreamUrl), isPublic ? VARY.public : VARY.session);
 }

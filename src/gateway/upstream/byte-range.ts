@@ -11,8 +11,7 @@ export interface ByteRange {
 /** One range with a first byte, in numbers that are exact. @see RFC 9110 section 14.1.2 */
 const RANGE = /^bytes=(\d{1,15})-(\d{0,15})$/;
 
-/** The size of the representation, at the end of a `Content-Range`. @see RFC 9110 section 14.4 */
-export const TOTAL = /\/(\d{1,15})$/;
+const TOTAL = /\/(\d{1,15})$/;
 
 /** The range that the call asks for, when it is longer than a slice. */
 export function longRange({ method, headers }: UpstreamCall, sliceBytes: number): ByteRange | undefined {
@@ -24,6 +23,11 @@ export function longRange({ method, headers }: UpstreamCall, sliceBytes: number)
 
 export function lengthOf({ first, last }: ByteRange): number {
   return last - first + 1;
+}
+
+/** The size of the representation, at the end of a `Content-Range`; NaN when it says none. @see RFC 9110 section 14.4 */
+export function totalOf(headers: Headers): number {
+  return Number(TOTAL.exec(headers.get('content-range') ?? '')?.[1]);
 }
 
 export function withRange(call: UpstreamCall, { first, last }: ByteRange): UpstreamCall {

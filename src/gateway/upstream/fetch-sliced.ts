@@ -3,13 +3,13 @@
 import type { BodyReader, Chunk } from '../http/body-reader.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import { Buffered } from './body-modes.ts';
-import { type ByteRange, contentRange, lengthOf, longRange, TOTAL, withRange } from './byte-range.ts';
+import { type ByteRange, contentRange, lengthOf, longRange, totalOf, withRange } from './byte-range.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
 import type { SlicedAddresses } from './sliced-addresses.ts';
 import { discard, type UpstreamResponse } from './upstream-response.ts';
 
-/** The first slice is passed on as it arrives, so its rest would wait in Bun's buffers for a listener who stops. */
-const FIRST_SLICES = 4;
+/** Of a slice. The first one is passed on as it arrives, so its rest would wait in Bun's buffers for a listener who stops. */
+const FIRST_SHARE = 1 / 4;
 
 /** Only the first slice is asked for with these. The others have to belong to the same representation instead. */
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'if-range'];
@@ -65,7 +65,7 @@ async function fetchAll(call: UpstreamCall, slicing: Slicing): Promise<UpstreamR
   // No range of an empty representation can be had.
   if (status !== 206 && status !== 416) return response;
   const all = new Headers(response.headers);
-  const total = Number(TOTAL.exec(all.get('content-range') ?? '')?.[1]);
+  const total = totalOf(all);
   if (status === 206 && all.get('content-range') === contentRange({ first: 0, last: total - 1 }, total)) {
     all.delete('content-range');
     return { ...response, status: 200, headers: all };
@@ -87,12 +87,12 @@ async function fetchRange(
 ): Promise<UpstreamResponse> {
   const { sliceBytes, fetcher, record, addresses } = slicing;
   const { first } = wanted;
-  const firstBytes = Math.ceil(sliceBytes / FIRST_SLICES);
+  const firstBytes = Math.ceil(sliceBytes * FIRST_SHARE);
   const asked = { first, last: first + firstBytes - 1 };
   const response = await fetcher.fetch(withRange(call, asked));
   if (response.status !== 206) return response;
   const { headers, body } = response;
-  const total = Number(TOTAL.exec(headers.get('content-range') ?? '')?.[1]);
+  const total = totalOf(headers);
   const whole = { first, last: Math.min(wanted.last, total - 1) };
   const slice = { first, last: Math.min(asked.last, whole.last) };
   const isInOrder = headers.get('content-range') === contentRange(slice, total);
