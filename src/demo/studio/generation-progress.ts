@@ -4,6 +4,7 @@ import type { GenerationProgress as Progress } from '../../client/generation.ts'
 import type { TextKey } from './english.ts';
 import { fromTemplate, part } from './parts.ts';
 import type { Text } from './text.ts';
+import { addPlayButton, type PlayControls } from './track-buttons.ts';
 
 export interface GenerationProgress {
   /** Adds a line for a track, in place of those that are over. */
@@ -29,11 +30,6 @@ export interface ProgressLine {
   await(): void;
   end(outcome: 'complete' | 'cancelled' | 'withdrawn' | 'unsent' | 'broken'): void;
   remove(): void;
-}
-
-interface PlayControls {
-  readonly onPlay: () => void;
-  readonly onPause: () => void;
 }
 
 /** How long a complete track is shown here. */
@@ -67,7 +63,6 @@ export function createGenerationProgress(
     const element = fromTemplate(root.ownerDocument, 'generation-line');
     const said = part(element, 'said');
     const cancel = part(element, 'cancel');
-    const play = part(element, 'play');
 
     /** Writes only when the text changes, because screen readers announce each write to the live region. */
     function say(key: TextKey): void {
@@ -96,9 +91,8 @@ export function createGenerationProgress(
     text.fill(element);
     element.dataset['state'] = 'running';
     part(element, 'title').textContent = title;
-    part(element, 'title').id = `line-${crypto.randomUUID()}`;
-    part(play, 'label').id = `${part(element, 'title').id}-play`;
-    play.setAttribute('aria-labelledby', `${part(play, 'label').id} ${part(element, 'title').id}`);
+    const play = addPlayButton(element, text);
+    play.element.hidden = true;
     for (const name of ['elapsed', 'received', 'first-byte']) text.write(part(figures, name), 'none');
     cancel.addEventListener('click', onCancel);
     removeOver();
@@ -122,21 +116,21 @@ export function createGenerationProgress(
         element.dataset['state'] = 'paid';
         showState();
       },
-      offer(cover, { onPlay, onPause }) {
-        part<HTMLImageElement>(play, 'cover').src = cover;
-        play.hidden = false;
-        play.addEventListener('click', () => (play.dataset['state'] === 'playing' ? onPause() : onPlay()));
+      offer(cover, controls) {
+        play.showCover(cover);
+        play.connect(controls);
+        play.element.hidden = false;
       },
       listen(isListenedTo, isArriving) {
-        play.dataset['state'] = isListenedTo ? 'playing' : 'paused';
-        text.write(part(play, 'label'), isListenedTo ? 'pause' : 'play');
+        play.show(isListenedTo);
         if (isArriving) text.write(cancel, isListenedTo ? 'stopListening' : 'stopReceiving');
       },
       await: () => say('beingMade'),
       end(outcome) {
-        if ([cancel, play].some((button) => button === root.ownerDocument.activeElement)) element.focus();
+        const buttons = [cancel, play.element];
+        if (buttons.some((button) => button === root.ownerDocument.activeElement)) element.focus();
         element.dataset['state'] = 'over';
-        for (const button of [cancel, play]) button.hidden = true;
+        for (const button of buttons) button.hidden = true;
         showState();
         showShare(undefined);
         say(outcome);

@@ -6,6 +6,7 @@ import { fromTemplate, part } from './parts.ts';
 import type { Creation } from './records.ts';
 import { runOnce } from './run-once.ts';
 import type { Text } from './text.ts';
+import { addPlayButton, nameByTitle } from './track-buttons.ts';
 
 export interface LibraryItem {
   readonly element: HTMLElement;
@@ -45,25 +46,21 @@ export function createLibraryItem(
   const element = fromTemplate(document, 'library-item');
   text.fill(element);
   const title = part(element, 'title');
-  const [play, publish, share] = [part(element, 'play'), part(element, 'publish'), part(element, 'share')];
+  const [publish, share] = [part(element, 'publish'), part(element, 'share')];
   const [again, download] = [part(element, 'again'), part(element, 'download')];
   const [rename, remove] = [part(element, 'rename'), part(element, 'delete')];
   const [link, linkNote] = [part<HTMLAnchorElement>(element, 'link'), part(element, 'link-note')];
   let creation = first;
 
-  // All items have the same buttons, so the title in their names says which track they are for.
-  title.id = `track-${crypto.randomUUID()}`;
-  for (const [index, button] of [play, again, download, publish, share, rename, remove].entries()) {
-    const label = part(button, 'label');
-    label.id = `${title.id}-${index}`;
-    button.setAttribute('aria-labelledby', `${label.id} ${title.id}`);
-  }
+  const play = addPlayButton(element, text);
+  play.connect({ onPlay: () => onPlay(creation), onPause });
+  nameByTitle(title, [again, download, publish, share, rename, remove]);
 
   function update(next: Creation): void {
     creation = next;
     title.textContent = creation.title;
     title.title = creation.prompt;
-    part<HTMLImageElement>(play, 'cover').src = coverPath(creation);
+    play.showCover(coverPath(creation));
     text.write(part(element, 'duration'), 'trackLength', { seconds: creation.seconds });
     text.write(part(element, 'date'), creation.createdAt && 'on', { at: creation.createdAt ?? 0 });
     text.write(
@@ -87,8 +84,7 @@ export function createLibraryItem(
 
   function mark(isOpen: boolean, isPlaying: boolean): void {
     element.setAttribute('aria-current', String(isOpen));
-    play.dataset['state'] = isPlaying ? 'playing' : 'paused';
-    text.write(part(play, 'label'), isPlaying ? 'pause' : 'play');
+    play.show(isPlaying);
   }
 
   async function showLink(): Promise<void> {
@@ -103,10 +99,6 @@ export function createLibraryItem(
     text.write(linkNote, isCopied ? 'linkCopied' : 'linkShown');
   }
 
-  play.addEventListener('click', () => {
-    if (play.dataset['state'] === 'playing') onPause();
-    else onPlay(creation);
-  });
   publish.addEventListener('click', () => {
     void runOnce(publish, () => onSetVisibility(creation, !creation.isPublic));
   });

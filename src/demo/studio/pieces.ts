@@ -6,6 +6,7 @@ import { createFeed } from './feed.ts';
 import { fromTemplate, part } from './parts.ts';
 import { type Creation, readCreation } from './records.ts';
 import type { Text } from './text.ts';
+import { addPlayButton, type PlayButton } from './track-buttons.ts';
 import { publicPath } from './tracks.ts';
 
 export interface Pieces {
@@ -33,27 +34,19 @@ export function createPieces(
   root: HTMLElement,
   { text, client, ids, onLoad, onPlay, onPause }: PiecesOptions,
 ): Pieces {
-  const items = new Map<string, HTMLElement>();
+  const items = new Map<string, { readonly element: HTMLElement; readonly play: PlayButton }>();
   let creations: readonly Creation[] = [];
 
   function createItem(creation: Creation): HTMLElement {
     const { id, title, seconds } = creation;
-    const item = fromTemplate(root.ownerDocument, 'piece-item');
-    const play = part(item, 'play');
-    text.fill(item);
-    part<HTMLImageElement>(play, 'cover').src = coverPath(creation);
-    part(item, 'title').textContent = title;
-    text.write(part(item, 'duration'), 'trackLength', { seconds });
-    // All items have the same button, so the title in its name says which track it is for.
-    part(item, 'title').id = `title-${id}`;
-    part(play, 'label').id = `play-${id}`;
-    play.setAttribute('aria-labelledby', `play-${id} title-${id}`);
-    play.addEventListener('click', () => {
-      if (play.dataset['state'] === 'playing') onPause();
-      else onPlay(creation);
-    });
-    items.set(id, item);
-    return item;
+    const element = fromTemplate(root.ownerDocument, 'piece-item');
+    part(element, 'title').textContent = title;
+    text.write(part(element, 'duration'), 'trackLength', { seconds });
+    const play = addPlayButton(element, text);
+    play.showCover(coverPath(creation));
+    play.connect({ onPlay: () => onPlay(creation), onPause });
+    items.set(id, { element, play });
+    return element;
   }
 
   const feed = createFeed<readonly Creation[]>({
@@ -76,11 +69,9 @@ export function createPieces(
     },
     leave: feed.stop,
     markPlaying(open, isPlaying) {
-      for (const [id, item] of items) {
-        item.setAttribute('aria-current', String(id === open));
-        const play = part(item, 'play');
-        play.dataset['state'] = id === open && isPlaying ? 'playing' : 'paused';
-        text.write(part(play, 'label'), id === open && isPlaying ? 'pause' : 'play');
+      for (const [id, { element, play }] of items) {
+        element.setAttribute('aria-current', String(id === open));
+        play.show(id === open && isPlaying);
       }
     },
     following(id) {

@@ -4,6 +4,7 @@ import { fromTemplate, part } from './parts.ts';
 import type { Recording } from './records.ts';
 import { runOnce } from './run-once.ts';
 import type { Text } from './text.ts';
+import { nameByTitle } from './track-buttons.ts';
 
 export interface RecordingList {
   show(recordings: readonly Recording[]): void;
@@ -53,9 +54,7 @@ export function createRecordingList(
     for (const each of ['name', 'heard']) part(item, each).id = `${item.id}-${each}`;
     radioOf(item).setAttribute('aria-describedby', `${item.id}-heard`);
     const remove = part(item, 'delete');
-    // All items have the same button, so its name says which recording it is for.
-    part(remove, 'label').id = `${item.id}-delete`;
-    remove.setAttribute('aria-labelledby', `${item.id}-delete ${item.id}-name`);
+    nameByTitle(part(item, 'name'), [remove]);
     remove.addEventListener('click', () => void runOnce(remove, () => onDelete(recording)));
     return item;
   }
