@@ -1,7 +1,8 @@
 /** Calls an HTTP server as the gateway would. */
 
 import { errorCode } from '../gateway/http/error-summary.ts';
-import { type CallName, type ProxyError, RequestRecord } from '../gateway/record/request-record.ts';
+import type { ProxyError } from '../gateway/http/proxy-status.ts';
+import { type CallName, RequestRecord } from '../gateway/record/request-record.ts';
 import { Buffered } from '../gateway/upstream/body-modes.ts';
 import { fetchUpstream } from '../gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../gateway/upstream/upstream-response.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'bun:test';
-import { FairTurns } from '../../src/gateway/exchange/fair-turns.ts';
+import { FairTurns } from '../../src/gateway/fair-turns.ts';
 
 it('handles 512 requests at once, and the others when the event loop has had a turn', async () => {
   const turns = new FairTurns();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { hkdfSync } from 'node:crypto';
+import { unseal } from '../../src/gateway/crypto/seal.ts';
 import { factKey, factOf, markKey, pairIn } from '../../src/gateway/refresh/facts.ts';
-import { unseal } from '../../src/gateway/refresh/seal.ts';
 import type { Kept } from '../../src/gateway/refresh/store.ts';
 
 const PAIR = { accessToken: 'access-token', refreshToken: 'next-refresh-token', expiresInSeconds: 900 };

@@ -1,6 +1,6 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
 import type { Context } from 'elysia';
-import { seal } from '../../src/gateway/refresh/seal.ts';
+import { seal } from '../../src/gateway/crypto/seal.ts';
 import { type FoundTokens, SessionCookies } from '../../src/gateway/session/cookies.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { testSettings } from '../support/world.ts';

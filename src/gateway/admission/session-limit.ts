@@ -1,9 +1,9 @@
 /** Limits what one session has in flight, so that it cannot take what is there for all. */
 
+import { tokenHash } from '../crypto/token-hash.ts';
 import { GatewayError } from '../http/errors.ts';
 import type { Settings } from '../settings/settings.ts';
 import { RETRY_LATER } from './pool.ts';
-import { tokenHash } from './token-hash.ts';
 
 /** What a session has in flight. */
 export interface SessionUse {

@@ -1,7 +1,7 @@
 /** Decides which headers cross the gateway, in both directions. Headers that are not listed here are dropped. */
 
-import { namedByConnection } from '../record/trace-context.ts';
 import { bearerChallenge, TOKEN } from './bearer-challenge.ts';
+import { namedByConnection } from './connection-header.ts';
 import { GatewayError } from './errors.ts';
 import { type AddressMapping, mapAddress, mapLinks } from './mapped-addresses.ts';
 

@@ -1,7 +1,21 @@
 /** Classifies failures on the way to the upstream, so that clients can tell "never sent" from "may have happened". */
 
-import type { ProxyError } from '../record/request-record.ts';
 import { errorCode } from './error-summary.ts';
+
+/** Why a call to another server had no valid response. @see RFC 9209 section 2.3 */
+export type ProxyError =
+  | 'connection_limit_reached'
+  | 'connection_refused'
+  | 'connection_terminated'
+  | 'destination_ip_unroutable'
+  | 'destination_unavailable'
+  | 'dns_error'
+  | 'http_protocol_error'
+  | 'http_response_content_coding'
+  | 'http_response_incomplete'
+  | 'http_response_timeout'
+  | 'tls_certificate_error'
+  | 'tls_protocol_error';
 
 /** Bun's fetch error codes. */
 const BY_CODE: Readonly<Record<string, ProxyError>> = {

@@ -1,21 +1,7 @@
 /** Collects facts about a request, from which its log line and the metrics are made when it has ended. */
 
+import type { ProxyError } from '../http/proxy-status.ts';
 import { type TraceHeaders, traceHeaders } from './trace-context.ts';
-
-/** Why a call to another server had no valid response. @see RFC 9209 section 2.3 */
-export type ProxyError =
-  | 'connection_limit_reached'
-  | 'connection_refused'
-  | 'connection_terminated'
-  | 'destination_ip_unroutable'
-  | 'destination_unavailable'
-  | 'dns_error'
-  | 'http_protocol_error'
-  | 'http_response_content_coding'
-  | 'http_response_incomplete'
-  | 'http_response_timeout'
-  | 'tls_certificate_error'
-  | 'tls_protocol_error';
 
 /** Another method is `other`, so that no client can create labels. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

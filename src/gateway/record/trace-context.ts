@@ -1,7 +1,7 @@
 /** The ids by which a request is found in the logs of the gateway and of the upstream. */
 
-/** The usual values of `Connection`, which name no header that the gateway forwards. */
-const USUAL_CONNECTIONS = new Set(['keep-alive', 'close']);
+import { namedByConnection } from '../http/connection-header.ts';
+
 /** Long enough for a UUID, a ULID or a load balancer's id. None of these characters has a special meaning anywhere. */
 const SANE_ID = /^[A-Za-z0-9._~-]{1,64}$/;
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -45,14 +45,4 @@ export function receivedContext(headers: Headers): TraceContext | undefined {
 function fieldOf(headers: Headers, name: string): string | null {
   const value = headers.get(name);
   return value !== null && namedByConnection(headers.get('connection')).includes(name) ? null : value;
-}
-
-/**
- * Returns the header names in a `Connection` header, in lower case.
- *
- * @see RFC 9110 section 7.6.1
- */
-export function namedByConnection(connection: string | null): readonly string[] {
-  if (connection === null || USUAL_CONNECTIONS.has(connection)) return [];
-  return connection.split(',').map((name) => name.trim().toLowerCase());
 }

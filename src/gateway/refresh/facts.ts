@@ -2,11 +2,11 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { seal, unseal } from '../crypto/seal.ts';
 import type { Settings } from '../settings/settings.ts';
 import { Token } from '../upstream/token-pair.ts';
 import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import type { Clock } from './clock.ts';
-import { seal, unseal } from './seal.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
 
 /** A lease is prolonged while its refresh runs, so an instance that crashes delays the others only this long. */

@@ -1,6 +1,6 @@
 /** Notes which refresh tokens clients have presented, because that ends the replay of the tokens before them. */
 
-import { tokenHash } from '../admission/token-hash.ts';
+import { tokenHash } from '../crypto/token-hash.ts';
 import { ISSUED, markKey, PRESENTED, type RefreshParts } from './facts.ts';
 import type { Fact } from './store.ts';
 

@@ -1,7 +1,7 @@
 /** Seals cookie values, so that a stolen cookie store or log contains no token that works at the upstream. */
 
 import { decodeProtectedHeader } from 'jose/decode/protected_header';
-import { seal, unseal } from '../refresh/seal.ts';
+import { seal, unseal } from '../crypto/seal.ts';
 
 interface Key {
   readonly id: string;

@@ -5,6 +5,7 @@ import type { Admission } from '../admission/admission.ts';
 import { CALLS, type CallKind } from '../admission/calls.ts';
 import type { Permit } from '../admission/permit.ts';
 import type { SessionUse } from '../admission/session-limit.ts';
+import { sessionHash } from '../crypto/session-hash.ts';
 import { type Exchange, exchangeOf } from '../exchange/exchange.ts';
 import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
@@ -18,7 +19,6 @@ import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { asDecoded, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { FoundTokens, SessionCookies } from './cookies.ts';
-import { sessionHash } from './session-hash.ts';
 
 /** What the sessions of all requests share. */
 export interface SessionParts {

@@ -3,13 +3,12 @@
 import { Upload } from '../exchange/upload.ts';
 import { GatewayError } from '../http/errors.ts';
 import type { MessageKey } from '../http/messages.ts';
-import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
+import { type ProxyError, proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import {
   type CallName,
   type CallRecord,
   type CallSpan,
   millisecondsSince,
-  type ProxyError,
   type RequestRecord,
 } from '../record/request-record.ts';
 import type { BodyMode } from './body-modes.ts';
