@@ -176,3 +176,16 @@ it.each<
     expect(await world.line({ status: 502 })).toMatchObject(made);
   },
 );
+
+it('an order of its own form that the upstream refuses is no generation, though the ledger is full', async () => {
+  await using world = startSmall({});
+  const { ledger } = world.admission;
+  let free = 0;
+  world.upstream.on(OWN_FORM.calls.join(), () => {
+    free = ledger.limit - ledger.inUse;
+    ledger.take(free);
+    return new Response('x'.repeat(100_000), { status: 402 });
+  });
+  await expectOverloaded(await send(world, OWN_FORM));
+  await expectReleased(world, free);
+});

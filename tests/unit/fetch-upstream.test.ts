@@ -16,6 +16,9 @@ const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyM
 const NO_ROOM = new Buffered(() => {
   throw overloaded();
 });
+const NO_SHARE = new Buffered(() => {
+  throw new GatewayError(429, 'sessionBusy');
+});
 const TRACK = new GeneratedTrack(new PaidTrack({ admitTrack: () => true }, 5000), 5000, true);
 
 /** An upstream that responds to each call with these bytes, and then waits. */
@@ -112,6 +115,7 @@ describe('fetchUpstream()', () => {
     ['is a part of a track', '206 Partial Content', { bodyMode: TRACK }, 502, 'http_protocol_error'],
     ['has a status below those of HTTP', '099 Odd', {}, 502, 'http_protocol_error'],
     ['has no room', '200 OK', { bodyMode: NO_ROOM }, 503, 'connection_limit_reached'],
+    ['is beyond its session’s share', '200 OK', { bodyMode: NO_SHARE }, 429, 'connection_limit_reached'],
   ])('closes the connection of a response that %s', async (_, line, call, status, outcome) => {
     await using upstream = await start(`HTTP/1.1 ${line}\r\nContent-Length: 100000\r\n\r\nsome`);
     // Keeps the response, because the garbage collector would close its connection as well.

@@ -112,7 +112,7 @@ it.each(['client', 'upstream'])(
     if (whom === 'client') void readAll();
     else await read();
     await pass(0);
-    upload.responded();
+    upload.stop();
     await pass(600_000);
     expect([seen, isLate()]).toEqual([{ received: 64 * KiB, status: undefined, ended: false }, false]);
     expect(jest.getTimerCount()).toBe(0);

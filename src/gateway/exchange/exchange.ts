@@ -22,8 +22,6 @@ const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-
 export const IDLE_TIMEOUT_SECONDS = 75;
 
 type ResponseSettings = Pick<Context['set'], 'headers'>;
-/** Frozen, because it is the same for all requests. */
-const NOT_YET: ResponseSettings = Object.freeze({ headers: Object.freeze({}) });
 
 const exchanges = new WeakMap<Request, Exchange>();
 
@@ -50,7 +48,7 @@ export class Exchange {
   /** @see RFC 6454 section 7 */
   readonly origin: string | null;
   /** Elysia's settings of the response, once it has them. Their headers go into whatever response is sent. */
-  set: ResponseSettings = NOT_YET;
+  set: ResponseSettings = { headers: {} };
   /** What the request has reserved, until the exchange ends; undefined when that is nothing. */
   permit: Permit | undefined;
   /** Learns once that the exchange has ended. */

@@ -29,7 +29,7 @@ export class Upload implements Disposable {
   #size = 0;
   /** Ends the wait for the client or for the upstream. */
   #timer: Timer | undefined;
-  #isResponded = false;
+  #isStopped = false;
   /** How long the client may still be silent. */
   #patienceMs = PATIENCE_MS;
 
@@ -68,9 +68,9 @@ export class Upload implements Disposable {
     return new ReadableStream({ pull }, { highWaterMark: 0 });
   }
 
-  /** The upstream has responded, perhaps before the end: then nobody gets the rest, and its connection ends with the response. */
-  responded(): void {
-    this.#isResponded = true;
+  /** Drops what has not been read, which nobody gets any more. */
+  stop(): void {
+    this.#isStopped = true;
     clearTimeout(this.#timer);
     void cancelQuietly(this.#reader);
   }
@@ -107,8 +107,8 @@ export class Upload implements Disposable {
     try {
       const read = await this.#reader.read();
       if (isLate) throw new GatewayError(408, 'bodyTooSlow', { headers: CLOSE });
-      // A body that nobody reads ends here, which the upstream must not take for its end.
-      if (this.#isResponded) await new Promise(() => {});
+      // The read ends because it was cancelled. The upstream must not take that for the end of the body.
+      if (this.#isStopped) await new Promise(() => {});
       const restoredMs = ((read.value?.byteLength ?? 0) / MIN_BYTES_PER_SECOND) * 1000;
       const spentMs = performance.now() - since;
       this.#patienceMs = Math.min(PATIENCE_MS, this.#patienceMs - spentMs + restoredMs);
@@ -121,7 +121,7 @@ export class Upload implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
+    this.stop();
     this.#bodies.release(this.#reservation);
   }
 }

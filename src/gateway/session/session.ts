@@ -64,6 +64,8 @@ export class Session {
   }
 
   readTokens(): FoundTokens {
+    // Otherwise sealed cookies would be sent as tokens.
+    if (this.#parts.cookies.areSealed && !this.#tokens) throw new Error('unseal() comes first');
     this.#tokens ??= this.#noted(this.#parts.cookies.read(this.#exchange.request));
     return this.#tokens;
   }

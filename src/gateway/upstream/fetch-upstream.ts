@@ -64,7 +64,12 @@ export async function fetchUpstream(
   let outcome: CallRecord['outcome'] = 'client_gone';
   try {
     const response = await fetch(call.url, requestOf(call, record, accessToken, span, deadline));
-    if (call.body instanceof Upload) call.body.responded();
+    if (call.body instanceof Upload) {
+      // Nobody gets the rest. The connection to the upstream ends with the response.
+      call.body.stop();
+      // The time has not begun when the upstream responds in the middle of the upload.
+      deadline.restart(call.timeoutMs);
+    }
     const { status, headers } = response;
     const isValid = status >= 200 && status <= 599;
     const body = isValid ? await call.bodyMode.read(response, deadline) : undefined;
@@ -120,9 +125,9 @@ function requestOf(
   };
 }
 
-/** The body that it sends was too large or too slow, or has broken off. */
+/** Whether the client's body was too large, too slow or broken off. */
 function isOfClient(cause: unknown): boolean {
-  return cause instanceof GatewayError && cause.status >= 400 && cause.status < 500;
+  return cause instanceof GatewayError && [400, 408, 413].includes(cause.status);
 }
 
 /** Names a failure of the fetch, or one of the gateway's own: the response is invalid, or there is no room for it. */

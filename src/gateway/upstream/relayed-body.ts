@@ -7,7 +7,7 @@ import { SILENCE_MS } from '../http/body-reader.ts';
 import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
 import type { Deadline } from './deadline.ts';
 import type { PaidTrack } from './paid-track.ts';
-import { declaredLength } from './upstream-response.ts';
+import { declaredLength, isSuccess } from './upstream-response.ts';
 
 type Memory = Pick<ResponseMemory, 'headArrived' | 'learn' | 'reserveBody'>;
 
@@ -23,7 +23,7 @@ export class RelayedBody implements BodyMode {
 
   /**
    * @param signal that of the client
-   * @param track reads the body of a generation instead, of which neither head nor first byte waits for others
+   * @param track reads the body of a generation that succeeds, of which neither head nor first byte waits for others
    */
   constructor(memory: Memory, signal: AbortSignal, track?: PaidTrack) {
     this.#memory = memory;
@@ -38,7 +38,7 @@ export class RelayedBody implements BodyMode {
     if (status === 401) return body && { reader: body.getReader() };
     // A HEAD and a 304 name the length of a body that they do not have.
     if (!body) return null;
-    if (this.#track) return this.#track.read(response, deadline);
+    if (this.#track && isSuccess(response)) return this.#track.read(response, deadline);
     const length = declaredLength(headers);
     this.#memory.headArrived(length, status);
     const waiting = this.#memory.reserveBody(priceOfStream(length), length, this.#signal);

@@ -311,6 +311,22 @@ it.each([
   await expectFree(own);
 });
 
+it('an upstream that responds in the middle of it, and then stands still, is late', async () => {
+  await using stack = new AsyncDisposableStack();
+  const upstream = stack.use(
+    await startRawUpstream((socket, first) => {
+      if (first.startsWith('GET')) socket.end('HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n');
+      else socket.write('HTTP/1.1 413 X\r\nContent-Length: 100\r\n\r\nsome');
+    }),
+  );
+  const own = stack.use(startWorld({ UPSTREAM_URL: upstream.url, TIMEOUT_STREAM_MS: '1000' }));
+  const lines = ['Content-Type: audio/wav', 'Content-Length: 3000000'];
+  const body = Buffer.from(FILE.subarray(0, 100_000)).toString('latin1');
+  const { status } = await rawCall(own, `POST ${PATH}`, { lines, body });
+  expect(status).toBe(502);
+  await expectFree(own);
+});
+
 it('whose client leaves breaks the call to the upstream', async () => {
   world.upstream.on(ME, reply(200, {}));
   await using stack = new AsyncDisposableStack();
