@@ -3,12 +3,11 @@
 import { RedisClient } from 'bun';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
-import { accountOf } from './accounting.ts';
+import { cpuOf, measureRequests, startBalancer } from './balancer.ts';
 import type { Contender } from './contenders.ts';
 import { load } from './load.ts';
 import { OTHER_CORE, type Place, type Running, spawnOn, start } from './processes.ts';
 import { MODELS_ROW, REFRESH_ROW, SIGN_IN_ROW } from './rows.ts';
-import { number } from './statistics.ts';
 
 export const INSTANCES = {
   id: 'instances',
@@ -28,12 +27,6 @@ export const INSTANCES = {
   lines: measureInstances,
 };
 
-const BALANCER = {
-  program: 'haproxy',
-  args: ['-db', '-f', '{{folder}}/configuration'],
-  template: 'balancer.cfg',
-};
-
 /** All instances run on the one core that contenders have: so the CPU time tells something, requests a second little. */
 async function measureInstances(contender: Contender, place: Place, isQuick: boolean): Promise<string[][]> {
   const lines: string[][] = [];
@@ -43,29 +36,24 @@ async function measureInstances(contender: Contender, place: Place, isQuick: boo
     const env = { ...contender.env, REDIS_URL: redis.url };
     const instances: Running[] = [];
     while (instances.length < count) instances.push(stack.use(await start({ ...contender, env }, place)));
-    const servers = instances
-      .map(({ url }, index) => `server gateway-${index} ${new URL(url).host}`)
-      .join('\n  ');
-    const balancer = stack.use(await start({ ...BALANCER, values: { servers } }, place, OTHER_CORE));
+    const balancer = stack.use(await startBalancer(instances, place));
     const account = async () => ({
       gateways: await cpuOf(instances),
       balancer: await cpuOf([balancer]),
-      redis: await redis.account(),
+      ...(await redis.account()),
     });
     for (const row of [MODELS_ROW, SIGN_IN_ROW, REFRESH_ROW]) {
-      await load(row, balancer.url, 1);
-      const before = await account();
-      const { requests, seconds } = await load(row, balancer.url, isQuick ? 1 : 4);
-      const after = await account();
-      const each = (name: keyof typeof before.redis, divisor = 1) =>
-        number((after.redis[name] - before.redis[name]) / requests / divisor);
-      const cpu = (name: 'gateways' | 'balancer') => number(((after[name] - before[name]) / requests) * 1e6);
+      const { each, perSecond } = await measureRequests(
+        (seconds) => load(row, balancer.url, seconds),
+        account,
+        isQuick,
+      );
       lines.push([
         `${contender.title}, ${count} of it: ${row.title}`,
-        number(requests / seconds),
-        cpu('gateways'),
-        cpu('balancer'),
-        each('cpuMicroseconds'),
+        perSecond,
+        each('gateways'),
+        each('balancer'),
+        each('redis'),
         each('commands'),
         each('bytesReceived', 1024),
         each('bytesKept', 1024),
@@ -73,11 +61,6 @@ async function measureInstances(contender: Contender, place: Place, isQuick: boo
     }
   }
   return lines;
-}
-
-async function cpuOf(processes: readonly Running[]): Promise<number> {
-  const accounts = await Promise.all(processes.map(({ pid }) => accountOf(pid)));
-  return accounts.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0);
 }
 
 async function startRedis() {
@@ -101,7 +84,7 @@ async function startRedis() {
       const text = `${await client.send('INFO', ['everything'])}`;
       const field = (pattern: string) => Number(new RegExp(`^${pattern}([\\d.]+)`, 'm').exec(text)?.[1] ?? 0);
       return {
-        cpuMicroseconds: (field('used_cpu_user:') + field('used_cpu_sys:')) * 1e6,
+        redis: (field('used_cpu_user:') + field('used_cpu_sys:')) * 1e6,
         // Commands that a script runs are part of its own.
         commands: field('cmdstat_eval:calls='),
         bytesReceived: field('total_net_input_bytes:'),

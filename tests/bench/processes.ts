@@ -1,6 +1,7 @@
 /** Starts a program on a core of its own, and ends it with this process at the latest. */
 
 import { accessSync, constants } from 'node:fs';
+import { CERTIFICATE } from '../support/certificate.ts';
 import { freePorts } from '../support/free-ports.ts';
 import mapping from './mapping.json' with { type: 'json' };
 
@@ -23,7 +24,7 @@ export interface Place {
 
 /**
  * In its arguments, environment and template, `{{name}}` becomes a value, a part of the mapping, `folder`, `host`, `port`,
- * `log`, `upstreamUrl`, `scheme` or `upstream`; the last two are parts of the one before.
+ * `tlsPort`, `certificate`, `log`, `upstreamUrl`, `scheme` or `upstream`; the last two are parts of the one before.
  */
 export interface Program {
   readonly program: string;
@@ -61,7 +62,8 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
   const { program, args, env = {}, template, values, log } = launched;
   const { host = '127.0.0.1', upstreamUrl, hasLog } = place;
   const [scheme, upstream] = upstreamUrl.split('://');
-  const port = await freePorts(1);
+  const port = await freePorts(2);
+  const tlsPort = port + 1;
   const folder = `${place.folder}/${port}`;
   const known = new Map(
     Object.entries({
@@ -70,6 +72,8 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
       folder,
       host,
       port,
+      tlsPort,
+      certificate: CERTIFICATE,
       upstreamUrl,
       scheme,
       upstream,
@@ -108,6 +112,8 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
   }
   return {
     url,
+    /** For a program that listens at `tlsPort`. */
+    tlsUrl: `https://${host}:${tlsPort}`,
     pid: child.pid,
     startMs: performance.now() - startedAt,
     /** The end of what it has written, and how many lines. */

@@ -4,6 +4,7 @@ import { cpus, release } from 'node:os';
 import { checkResponses } from './check.ts';
 import { CONTENDERS, type Contender, gatewayIn } from './contenders.ts';
 import { changes, measureControls } from './controls.ts';
+import { HTTP2 } from './http2.ts';
 import { IN_FLIGHT } from './in-flight.ts';
 import { INSTANCES } from './instances.ts';
 import { BrokenConnections } from './load.ts';
@@ -27,7 +28,7 @@ interface Options {
   readonly loadBefore: number;
 }
 
-const SEPARATE_TABLES = [SEEK, STREAMS, IN_FLIGHT, INSTANCES, STARTS];
+const SEPARATE_TABLES = [SEEK, STREAMS, IN_FLIGHT, INSTANCES, HTTP2, STARTS];
 
 type Setup = 'plain' | NonNullable<Row['setup']>;
 

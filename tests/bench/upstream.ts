@@ -1,8 +1,6 @@
 /** The upstream: an nginx with files of known sizes. */
 
 import { randomBytes } from 'node:crypto';
-import { CERTIFICATE } from '../support/certificate.ts';
-import { freePorts } from '../support/free-ports.ts';
 import { NGINX } from './contenders.ts';
 import { OTHER_CORE, start } from './processes.ts';
 
@@ -38,14 +36,8 @@ export async function startUpstream(
     `${folder}/files/me.json`,
     JSON.stringify({ data: { id: 'user-1', name: 'x'.repeat(266) } }),
   );
-  const tlsPort = `${await freePorts(1)}`;
-  const files = `${folder}/files`;
-  const values = { accessToken: ACCESS_TOKEN, files, tlsPort, certificate: CERTIFICATE };
+  const values = { accessToken: ACCESS_TOKEN, files: `${folder}/files` };
   const [program = '', ...args] = [...(far?.prefix ?? []), NGINX.program, ...NGINX.args];
   const place = { folder, upstreamUrl: '', ...(far && { host: far.host }) };
-  const running = await start({ program, args, template: 'upstream.conf', values }, place, OTHER_CORE);
-  const tlsUrl = new URL(running.url);
-  tlsUrl.protocol = 'https:';
-  tlsUrl.port = tlsPort;
-  return { ...running, tlsUrl: tlsUrl.origin };
+  return start({ program, args, template: 'upstream.conf', values }, place, OTHER_CORE);
 }

@@ -3,7 +3,7 @@
 import manifest from '../../package.json' with { type: 'json' };
 import bench from './package.json' with { type: 'json' };
 
-const COMMANDS = ['node --version', 'caddy version', 'haproxy -v', 'nginx -v', 'wrk -v'];
+const COMMANDS = ['node --version', 'caddy version', 'haproxy -v', 'nginx -v', 'wrk -v', 'h2load --version'];
 
 /** Leaves out what is not installed. */
 export function versions(): string {
