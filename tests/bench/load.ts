@@ -23,10 +23,7 @@ interface Load extends Report {
 const SCRIPT = new URL('wrk.lua', import.meta.url).pathname;
 const MOST_SECONDS = 4;
 
-/** No response was wrong, but a connection failed, broke, or waited too long. */
-export class BrokenConnections extends Error {}
-
-/** @throws Error when a response has not the row's status, or nothing arrives; {@link BrokenConnections} */
+/** @throws Error when a response has not the row's status, a connection breaks, or nothing arrives */
 export async function load(row: Row, url: string, seconds = row.seconds ?? 0.5): Promise<Load> {
   const report = await runWrk(row, url, seconds);
   const { bytes = 0, broken, statusesAbove399: errors = 0 } = report ?? {};
@@ -34,7 +31,7 @@ export async function load(row: Row, url: string, seconds = row.seconds ?? 0.5):
   const responses = report?.requests ?? 0;
   const wrong = row.status > 399 ? responses - errors : errors - refused;
   if (wrong) throw new Error(`${row.id}: ${wrong} responses wrong`);
-  if (broken) throw new BrokenConnections(`${row.id}: ${broken} connections broken`);
+  if (broken) throw new Error(`${row.id}: ${broken} connections broken`);
   const requests = row.trackBytes ? bytes / row.trackBytes : responses - refused;
   if (report && requests > 0)
     return { ...report, requests, refusedPercent: refused && (refused / responses) * 100 };

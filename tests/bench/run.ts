@@ -7,7 +7,6 @@ import { changes, measureControls } from './controls.ts';
 import { HTTP2 } from './http2.ts';
 import { IN_FLIGHT } from './in-flight.ts';
 import { INSTANCES } from './instances.ts';
-import { BrokenConnections } from './load.ts';
 import { type Attempt, type Entrant, measure } from './measure.ts';
 import { missingOf, type Place, start } from './processes.ts';
 import { ALL_ROWS, type Row } from './rows.ts';
@@ -48,10 +47,7 @@ export async function run({ isQuick, only, rows, beside, folder, loadBefore }: O
     try {
       await step();
     } catch (error) {
-      // Caddy breaks a generation now and then. The gateway may break none.
-      const isOwn = name.endsWith(gateway?.title ?? '');
-      const list = error instanceof BrokenConnections && !isOwn ? leftOut : problems;
-      list.push(`${name}: ${error instanceof Error ? error.message : error}`);
+      problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
     }
   };
   const rounds = isQuick ? 1 : 15;
