@@ -93,6 +93,11 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'too-many-listeners': audience(256, { player: 1000 }, { 'player whole': 220 }, 240),
   'listeners-512': audience(512, { player: 900 }, { 'player whole': 700 }),
   'listeners-1024': audience(1024, { player: 1900 }, { 'player whole': 1500 }),
+  /** A track's four players come first: what has been played is downloaded in slices. */
+  downloads: streams(
+    { works: { player: 4, download: 300 }, seconds: 3, trackBytes: 2_000_000, memoryMb: 256, atOnce: 4 },
+    { most: { 'KB charged per work': 800, 'MB at peak': 256 } },
+  ),
   // Strangers make room for strangers; users never do.
   'room-of-strangers': madeRoom({ publicPlayer: 700 }, STOPPED_SECONDS.ofStranger, {
     newPublicPlayer: 5,

@@ -27,9 +27,11 @@ const STOPS = { stops: true } as const;
 
 export const WORKS = {
   /** Wants the whole of a track. */
-  reader: { plan: track(KEPT, 'reader', STOPS), mustBeWhole: true },
+  reader: { plan: track(KEPT, 'reader', { ...STOPS, range: '' }), mustBeWhole: true },
   /** Wants a track as players do, in one long range. */
   player: { plan: track(RANGED, 'player', STOPS) },
+  /** Wants the whole of one that a player has played. */
+  download: { plan: track(RANGED, 'download', { ...STOPS, range: '' }), mustBeWhole: true },
   publicPlayer: { plan: track(PUBLIC, undefined, STOPS) },
   newPublicPlayer: { plan: track(PUBLIC), mustBeWhole: true },
   newPlayer: { plan: track(RANGED, 'new'), mustBeWhole: true },
@@ -103,11 +105,16 @@ export function expired(user: string) {
 }
 
 /** @param user the name of the sessions that ask for it, one for each index or `sessions` in all; public by default */
-function track(path: string, user?: string, reading = {}, sessions = Number.POSITIVE_INFINITY): Planner {
+function track(
+  path: string,
+  user?: string,
+  { range = 'bytes=0-', ...reading }: Partial<Plan> & { range?: string } = {},
+  sessions = Number.POSITIVE_INFINITY,
+): Planner {
   return (index, tracks) => ({
     request: requestOf(`GET ${path}/${index % TRACKS}/content`, {
       ...(user && cookieOf(`${user}-${index % sessions}`)),
-      ...(path !== KEPT && { range: 'bytes=0-' }),
+      ...(range && { range }),
     }),
     body: tracks[index % TRACKS],
     ...reading,
