@@ -1,5 +1,6 @@
 /** The browser's side of the gateway: sign-in, session, generation and library. Runs in pages and workers. */
 
+import { createMadeCheck } from './being-made.ts';
 import { contentPath, creationPath, publicContentPath } from './creation-path.ts';
 import { type DownloadOptions, download } from './download.ts';
 import {
@@ -134,7 +135,7 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
       body: JSON.stringify(fields),
     });
   const playbackUrl = (path: string) => `${connection.baseUrl}/api/upstream${path}`;
-  const { isBeingMade = isGenerating } = options;
+  const madeCheck = createMadeCheck(connection, options.isBeingMade);
   const otherTabs = connectOtherTabs(connection.baseUrl, options.onSessionChange);
   const signIn = createPageSignIn(connection, () => storageOf(options), otherTabs.tell);
 
@@ -150,14 +151,12 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
     },
     models: () => requestData(connection, '/api/music/models'),
     generate: (order: object, generationOptions?: GenerationOptions) =>
-      generate(connection, order, generationOptions),
+      generate(connection, madeCheck, order, generationOptions),
     creations: () => upstreamData('/v1/music/creations'),
     creation: async (creationId) => upstreamData(creationPath(creationId)),
     awaitCreation: (creationId, init = {}) =>
       repeatWhileTemporary(async () => {
-        // First the record, because browsers report a 409 as an error in the console.
-        const record = await upstreamData<Data['creation']>(creationPath(creationId), init);
-        if (isBeingMade(record)) throw stillBeingMade();
+        await madeCheck.checkRecord(creationId, init);
         const content = `/api/upstream${contentPath(creationId)}`;
         // A record's form is the upstream's own; the status of its audio says in every upstream whether it is complete.
         await sendOnly(connection, content, { ...init, method: 'HEAD' });
@@ -179,14 +178,6 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
       otherTabs.tell();
     },
   };
-}
-
-function isGenerating(creation: unknown): boolean {
-  return isRecord(creation) && creation['status'] === 'generating';
-}
-
-function stillBeingMade(): GatewayRequestError {
-  return new GatewayRequestError('The track is still being made.', { status: 409, retryIsSafe: true });
 }
 
 async function checkSession<Profile>(connection: GatewayConnection): Promise<SessionCheck<Profile>> {

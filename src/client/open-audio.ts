@@ -1,6 +1,7 @@
 /** Opens the rest of a creation's audio: all of it when nothing has arrived. */
 
 import type { ArrivedAudio } from './arrived-audio.ts';
+import type { MadeCheck } from './being-made.ts';
 import { contentPath } from './creation-path.ts';
 import { type GatewayConnection, GatewayRequestError, networkError, sendRequest } from './gateway-request.ts';
 import { RecoveryError } from './recovery-error.ts';
@@ -11,6 +12,7 @@ interface MissingAudio {
   readonly creationId: string;
   readonly idempotencyKey: string;
   readonly arrived: ArrivedAudio;
+  readonly madeCheck: MadeCheck;
   readonly signal: AbortSignal;
   readonly stallMs: number;
 }
@@ -25,15 +27,15 @@ interface MissingAudio {
  */
 export async function openAudio(
   connection: GatewayConnection,
-  { creationId, idempotencyKey, arrived, signal, stallMs }: MissingAudio,
+  { creationId, idempotencyKey, arrived, madeCheck, signal, stallMs }: MissingAudio,
 ): Promise<BegunTrack> {
   const attempt = new AbortController();
   const changed = (cause?: unknown) => new RecoveryError('changed', { creationId, idempotencyKey }, cause);
-  const request = sendRequest(connection, `/api/upstream${contentPath(creationId)}`, {
-    headers: arrived.rangeHeaders(),
-    // A browser's cache must not put this part together with another one.
-    cache: 'no-store',
-    signal: AbortSignal.any([signal, attempt.signal]),
+  // A browser's cache must not put this part together with another one.
+  const init = { cache: 'no-store', signal: AbortSignal.any([signal, attempt.signal]) } as const;
+  const request = madeCheck.open(creationId, init, () => {
+    const path = `/api/upstream${contentPath(creationId)}`;
+    return sendRequest(connection, path, { ...init, headers: arrived.rangeHeaders() });
   });
   const response = await beforeStall(request, stallMs, (stall) => attempt.abort(stall)).catch((error) => {
     if (!(error instanceof GatewayRequestError)) throw networkError(error, signal, true);

@@ -1,6 +1,7 @@
 /** The audio of a generation, read over as many connections as it needs. */
 
 import type { ArrivedAudio, Piece } from './arrived-audio.ts';
+import type { MadeCheck } from './being-made.ts';
 import { type GatewayConnection, type GatewayRequestError, networkError } from './gateway-request.ts';
 import { openAudio } from './open-audio.ts';
 import { afterBreak, type RecoveredGeneration, RecoveryError } from './recovery-error.ts';
@@ -10,6 +11,7 @@ import { type WatchedBody, watchBody } from './watched-body.ts';
 
 interface Recovery {
   readonly connection: GatewayConnection;
+  readonly madeCheck: MadeCheck;
   readonly idempotencyKey: string;
   readonly signal: AbortSignal;
   readonly stallMs: number;

@@ -1,6 +1,7 @@
 /** Generates a track whose audio outlives its connection: after a break, it goes on where it has broken off. */
 
 import { ArrivedAudio } from './arrived-audio.ts';
+import type { MadeCheck } from './being-made.ts';
 import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
 import type { Generation, GenerationOptions, GenerationProgress } from './generation.ts';
 import { copyOrder } from './generation-order.ts';
@@ -19,6 +20,7 @@ const STALL_MS = 20_000;
  */
 export async function generate(
   connection: GatewayConnection,
+  madeCheck: MadeCheck,
   order: object,
   options: GenerationOptions = {},
 ): Promise<Generation> {
@@ -55,7 +57,7 @@ export async function generate(
   const send = async () => {
     if (isRepeated) await beforeRepeat?.();
     if (creationId !== null)
-      return openAudio(connection, { creationId, idempotencyKey, arrived, signal, stallMs });
+      return openAudio(connection, { creationId, idempotencyKey, arrived, madeCheck, signal, stallMs });
     return sendOrder(connection, sent, { idempotencyKey, signal, path });
   };
   const generation = await repeatWhileTemporary(send, { signal, giveUpAfterMs, onFailure }).catch((error) => {
@@ -77,7 +79,7 @@ export async function generate(
     throw error;
   }
   const recovering = new RecoveringBody(generation, arrived, {
-    ...{ connection, idempotencyKey, signal, stallMs, giveUpAfterMs },
+    ...{ connection, madeCheck, idempotencyKey, signal, stallMs, giveUpAfterMs },
     onBreak: () => report('recovering'),
   });
   const body: Generation['body'] = new ReadableStream({

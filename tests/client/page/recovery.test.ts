@@ -3,7 +3,8 @@ import { fastForward } from '../fake-time.ts';
 import { lost, type Respond, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
 import { audio, begun, CREATION, rest, TRACK } from './track.ts';
 
-const CONTENT = 'GET /api/upstream/v1/music/creations/c-7/content';
+const RECORD = 'GET /api/upstream/v1/music/creations/c-7';
+const CONTENT = `${RECORD}/content`;
 const KEY = { idempotencyKey: 'a-key' };
 
 /** No response, until the client gives the request up. */
@@ -13,6 +14,10 @@ const unrefreshed = respond(401, { 'proxy-status': 'gateway; error=dns_error' })
 const full = respond(503, { ...CREATION, 'retry-after': '5' });
 const whole: Respond = () => new Response(TRACK);
 const half = begun(2_000);
+const conflict = respond(409);
+const unknown = respond(404);
+const being = respond(200, {}, '{"data":{"status":"generating"}}');
+const made = respond(200, {}, '{"data":{"status":"ready"}}');
 /** The second half, broken off again: with a validator, a weak one, and none. */
 const broken = (etag?: string) => rest({ end: 3_000, ending: 'breaks', etag });
 const [strong, weak, none] = [broken('"a"'), broken('W/"a"'), broken()];
@@ -31,9 +36,18 @@ it.each<[what: string, responses: Respond[], requests: string]>([
   ['again without showing it', [half, rest({ end: 3_000, ending: 'stalls' }), rest()], 'order 976- 1976-'],
   ['and whose rest is short', [half, rest({ end: 3_000 }), rest()], 'order 976- 1976-'],
   ['and whose rest has no total', [half, rest({ end: 3_000, total: '*' }), rest()], 'order 976- 1976-'],
-  ['and whose rest is late', [half, respond(409), lost, silent, rest()], 'order 976- 976- 976- 976-'],
+  [
+    'and whose rest is late',
+    [half, conflict, lost, silent, being, made, rest()],
+    'order 976- record record record record 976-',
+  ],
+  [
+    'and whose rest is late, of an upstream without records',
+    [half, conflict, unknown, rest()],
+    'order 976- record 976-',
+  ],
   ['with the refresh of its session', [half, unrefreshed, rest()], 'order 976- 976-'],
-  ['for want of memory', [full, silent, respond(409), rest()], 'order 0- 0- 0-'],
+  ['for want of memory', [full, silent, conflict, being, made, rest()], 'order 0- 0- record record 0-'],
   ['for want of memory, and then comes without ranges,', [full, whole], 'order 0-'],
 ])('a track whose connection breaks %s is whole, under one key', async (_, responses, requests) => {
   const { client, sent } = stubGateway(responses);
@@ -43,13 +57,22 @@ it.each<[what: string, responses: Respond[], requests: string]>([
   expect(states).toContain('recovering');
   expect(states.at(-1)).toBe('complete');
   const names = sent.map(({ call, headers, init }) => {
-    if (call !== CONTENT) return call.replace('POST /api/music/generate', 'order');
+    if (call === 'POST /api/music/generate') return 'order';
     expect(init.cache).toBe('no-store');
+    if (call === RECORD) return 'record';
+    expect(call).toBe(CONTENT);
     return `${headers.get('range')?.replace('bytes=', '')}${headers.get('if-range') ?? ''}`;
   });
   expect(names.join(' ')).toBe(requests);
   const keys = sent.map(({ headers }) => headers.get('idempotency-key')).filter(Boolean);
   expect(new Set(keys).size).toBe(1);
+});
+
+it('an upstream that has refused audio that was being made is asked for the record first the next time', async () => {
+  const { client, sent } = stubGateway([half, conflict, made, rest(), half, being, made, rest()]);
+  for (const _ of [1, 2]) expect((await fastForward(() => receive(client))).audio).toEqual(TRACK);
+  const calls = sent.map(({ call }) => call).filter((call) => call.startsWith('GET'));
+  expect(calls).toEqual([CONTENT, RECORD, CONTENT, RECORD, RECORD, CONTENT]);
 });
 
 it.each<[what: string, responses: Respond[]]>([
