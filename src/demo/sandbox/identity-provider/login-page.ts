@@ -31,6 +31,7 @@ export function pagePolicy(formTargets: readonly string[]): string {
   return [
     "default-src 'none'",
     `style-src ${styleHash}`,
+    'img-src data:',
     `form-action ${["'self'", ...formTargets].join(' ')}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
@@ -81,6 +82,7 @@ function page(heading: string, content: string): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${Bun.escapeHTML(heading)} - Sandbox</title>
+<link rel="icon" href="data:,">
 <style>${style}</style>
 </head>
 <body>
