@@ -106,7 +106,7 @@ function problem(error: unknown): string {
   if (error instanceof RangeError) return error.message;
   if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
   const [port] = /\d+/.exec(error.message) ?? [];
-  return `Port ${port} is taken. Stop the program that uses it, or put PORT=5175 before the command to use other ports`;
+  return `Port ${port} is taken. Stop the program that uses it, or put another before the command, such as PORT=6175`;
 }
 
 try {
