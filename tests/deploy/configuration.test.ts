@@ -1,6 +1,7 @@
 import { expect, it } from 'bun:test';
 import manifest from '../../package.json';
 import { IDLE_TIMEOUT_SECONDS } from '../../src/gateway/exchange/exchange.ts';
+import { STOPPED_MS } from '../../src/gateway/exchange/observed-body.ts';
 import { PATIENCE_MS } from '../../src/gateway/exchange/upload.ts';
 import { SILENCE_MS } from '../../src/gateway/http/body-reader.ts';
 import { readDocument } from '../support/documents.ts';
@@ -26,6 +27,15 @@ it.each([
   const waits = Array.from(text.matchAll(pattern), ([, seconds]) => Number(seconds) * 1000);
   expect(waits).toHaveLength(times);
   expect(Math.min(...waits)).toBeGreaterThan(Math.max(...Object.values(timeouts)));
+});
+
+it.each([
+  ['nginx.conf', /^ *send_timeout (\d+)s;$/gm],
+  ['two-instances/haproxy.cfg', /^ *timeout client (\d+)s$/gm],
+])('deploy/%s lets a reader take nothing for as long as the gateway does', async (file, pattern) => {
+  const { text } = await readDocument(`deploy/${file}`);
+  const waits = Array.from(text.matchAll(pattern), ([, seconds]) => Number(seconds) * 1000);
+  expect(waits).toEqual([STOPPED_MS]);
 });
 
 it('deploy/nginx.conf leaves the size and the pace of an upload to the gateway', async () => {

@@ -14,8 +14,8 @@ interface Client {
   readonly onUpstreamEnd: () => void;
 }
 
-/** How long a reader may take nothing. */
-const STOPPED_MS = 300_000;
+/** How long a reader may take nothing. The proxies of `deploy` wait as long. */
+export const STOPPED_MS = 300_000;
 /** A reader that has left less than this in the kernel needs more soon. */
 const DRAINED_BYTES = 128 * 1024;
 

@@ -31,11 +31,15 @@ type Prepare = (folder: string, port: number, gatewayPort: number, changes: Chan
 
 /** `hasty`: a second for clients that stall, so that a test can wait for it. */
 export const TLS_PROXIES = [
-  { program: 'nginx', prepare: prepareNginx, hasty: { 'body_timeout 10s': 'body_timeout 1s' } },
+  {
+    program: 'nginx',
+    prepare: prepareNginx,
+    hasty: { 'body_timeout 10s': 'body_timeout 1s', '  send_timeout 300s': '  send_timeout 1s' },
+  },
   {
     program: 'haproxy',
     prepare: prepareHaproxy,
-    hasty: { 'body time 10s': 'body time 1s', 'timeout client 60s': 'timeout client 1s' },
+    hasty: { 'body time 10s': 'body time 1s', 'timeout client 300s': 'timeout client 1s' },
   },
 ];
 
