@@ -1,9 +1,10 @@
-/** Finds settings, packages, commands, routes, log fields, metrics, alerts and costs that a table lacks, or has wrong. */
+/** Finds what a table lacks or has wrong: settings, packages, commands, routes, headers, log fields, metrics, alerts, costs. */
 
 import { dependencies, devDependencies, scripts } from '../../package.json';
 import { Admission } from '../../src/gateway/admission/admission.ts';
 import { LADDER, type Rung } from '../../src/gateway/admission/ladder.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
+import { RELAYED_HEADERS } from '../../src/gateway/http/forwarded-headers.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
@@ -32,6 +33,7 @@ export async function tableProblems(): Promise<string[]> {
   const runbook = matches(await read('deploy/monitoring/runbook.md', '## Alerts'), /^### (.+)$/gm);
   const alerts = matches(await read('deploy/monitoring/alerts.yml'), /^ *- alert: (\S+)$/gm);
   const commands = Object.keys(scripts).map((name) => `\`bun run ${name}\``);
+  const headers = (await read('src/README.md', '### Headers')).toLowerCase();
   const paths = routes.map(({ path }) => path.replace(/\*$/, ''));
   return [
     ...differences('deploy/settings.md', namesInTables(await read('deploy/settings.md')), settings),
@@ -39,6 +41,11 @@ export async function tableProblems(): Promise<string[]> {
     ...differences('the dependencies', explained, packages),
     ...lacks('the commands', await read('CONTRIBUTING.md', '## Set up'), commands),
     ...lacks('the routes', await read('src/README.md', '## Routes'), paths),
+    ...lacks(
+      'the headers',
+      headers,
+      Array.from(RELAYED_HEADERS, (name) => `\`${name}\``),
+    ),
     ...differences('the runbook', runbook, alerts),
     ...differences('the table of the log', logged, logFields()),
     ...differences('the table of the metrics', measured, metricNames()),

@@ -39,7 +39,7 @@ const RATE_LIMIT = /^(x-)?ratelimit/;
 /** The headers that tell a client when it may send the next request, besides the rate limits. */
 const RETRY_HEADERS = new Set(['retry-after']);
 /** The response headers that the proxy relays, besides the rate limits. */
-const RELAYED_HEADERS = new Set([
+export const RELAYED_HEADERS: ReadonlySet<string> = new Set([
   ...names(`
     accept-ranges age allow cache-control content-language content-length content-location content-range
     etag expires incremental last-modified link location retry-after vary`),

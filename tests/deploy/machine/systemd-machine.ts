@@ -98,7 +98,9 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
   const linesBelow = (heading: string) =>
     Array.from(section(page, heading).matchAll(/^ *```sh\n(.*?)^ *```$/gms), ([, lines = '']) => lines);
   const [installing = '', checking = '', undoing = ''] = linesBelow('## On a VM');
-  const replacing = linesBelow('## Upgrading and rolling back').find((lines) => lines.includes('--no-block'));
+  const replacing = linesBelow('## Restart, upgrade, roll back').find((lines) =>
+    lines.includes('--no-block'),
+  );
   const followPage = (lines: string) => run('env', `--chdir=${GIVEN}/checkout`, 'sh', '-exc', lines);
   return {
     base: new URL(`https://127.0.0.1:${port}`),
