@@ -136,9 +136,12 @@ export const english = {
   keys: 'Keys',
   keyPlay: 'Play and pause',
   keyMove: 'Five seconds back and on',
+  keyVolume: 'Louder and softer, from the player’s buttons',
   keyMute: 'Mute and unmute',
   keyOrder: 'Generate, from the prompt',
   space: 'Space',
+  singleKeys: 'Use single keys',
+  singleKeysText: 'Switch off Space, ←, →, m and ? if you speak to your device, or press them by accident.',
   close: 'Close',
 
   library: 'Library',

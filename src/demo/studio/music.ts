@@ -1,6 +1,7 @@
 /** Assembles all that plays a track: player, waveform, volume, and the keys of page and device. */
 
 import type { Memory } from './browser-memory.ts';
+import { createKeysDialog } from './keys-dialog.ts';
 import { createNowPlaying } from './now-playing.ts';
 import { part } from './parts.ts';
 import { openPeaksStore } from './peaks-store.ts';
@@ -53,9 +54,13 @@ export function createMusic(
     toggle: player.toggle,
     skip: player.skip,
     mute: () => part(root, 'mute').click(),
-    showKeys: () => part<HTMLDialogElement>(document, 'keys').showModal(),
   };
-  connectPlayerKeys(document, keys, () => root.dataset['state'] !== 'empty');
+  connectPlayerKeys(
+    document,
+    keys,
+    createKeysDialog(document, { memory }),
+    () => root.dataset['state'] !== 'empty',
+  );
   const peaks = createTrackPeaks({
     store: openPeaksStore(indexedDB),
     untilLoaded: () => untilLoaded(part(root, 'audio')),

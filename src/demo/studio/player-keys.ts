@@ -1,5 +1,6 @@
 /** The keys that work everywhere on the page: for the player, and one that shows them all. */
 
+import type { KeysDialog } from './keys-dialog.ts';
 import type { Player } from './player.ts';
 
 const SKIP_SECONDS = 5;
@@ -11,13 +12,14 @@ const USES_LETTERS = 'select, textarea, input:not([type="range"], [type="checkbo
 /** @param isOpen whether a track is open: without one, the keys scroll the page as usual */
 export function connectPlayerKeys(
   document: Document,
-  player: Pick<Player, 'toggle' | 'skip'> & { readonly mute: () => void; readonly showKeys: () => void },
+  player: Pick<Player, 'toggle' | 'skip'> & { readonly mute: () => void },
+  dialog: KeysDialog,
   isOpen: () => boolean,
 ): void {
   const actions: Readonly<Record<string, { readonly usedBy: string; readonly run: () => void }>> = {
     ' ': { usedBy: USES_SPACE, run: player.toggle },
     m: { usedBy: USES_LETTERS, run: player.mute },
-    '?': { usedBy: USES_LETTERS, run: player.showKeys },
+    '?': { usedBy: USES_LETTERS, run: dialog.show },
     ArrowLeft: { usedBy: USES_ARROWS, run: () => player.skip(-SKIP_SECONDS) },
     ArrowRight: { usedBy: USES_ARROWS, run: () => player.skip(SKIP_SECONDS) },
   };
@@ -25,7 +27,8 @@ export function connectPlayerKeys(
     const { key, target, defaultPrevented } = event;
     const hasModifier = event.ctrlKey || event.altKey || event.metaKey || (event.shiftKey && key !== '?');
     const action = actions[key];
-    if (!action || defaultPrevented || hasModifier || !(isOpen() || key === '?')) return;
+    if (!action || !dialog.singleKeysWork || defaultPrevented || hasModifier) return;
+    if (!(isOpen() || key === '?')) return;
     if (target instanceof Element && target.closest(`${action.usedBy}, dialog`)) return;
     event.preventDefault();
     action.run();

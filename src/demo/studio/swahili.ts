@@ -138,9 +138,13 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   keys: 'Vitufe',
   keyPlay: 'Cheza na sitisha',
   keyMove: 'Sekunde tano nyuma na mbele',
+  keyVolume: 'Ongeza na punguza sauti, kutoka kwenye vitufe vya kicheza muziki',
   keyMute: 'Zima na washa sauti',
   keyOrder: 'Tengeneza, kutoka kwenye maelezo',
   space: 'Nafasi',
+  singleKeys: 'Tumia vitufe vya moja moja',
+  singleKeysText:
+    'Zima Nafasi, ←, →, m na ? ikiwa unaongea na kifaa chako, au unavibonyeza kwa bahati mbaya.',
   close: 'Funga',
 
   library: 'Maktaba',

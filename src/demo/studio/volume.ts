@@ -1,4 +1,4 @@
-/** The volume of the player, which the browser remembers, and a button that mutes it. */
+/** The volume of the player, which the browser remembers, a button that mutes it, and arrow keys. */
 
 import type { Memory } from './browser-memory.ts';
 import { part } from './parts.ts';
@@ -17,10 +17,22 @@ export function connectVolume(root: HTMLElement, { text, memory }: { text: Text;
     text.write(part(mute, 'label'), audio.muted ? 'unmute' : 'mute');
   }
 
-  slider.addEventListener('input', () => {
+  function change(): void {
     audio.muted = false;
     audio.volume = slider.valueAsNumber;
     memory.setItem(STORAGE_KEY, slider.value);
+  }
+
+  slider.addEventListener('input', change);
+  // For the buttons of the player: a slider moves by these keys itself, also that of the position.
+  root.addEventListener('keydown', (event) => {
+    const { key, target, altKey, ctrlKey, metaKey, shiftKey } = event;
+    const isArrow = key === 'ArrowUp' || key === 'ArrowDown';
+    if (!isArrow || altKey || ctrlKey || metaKey || shiftKey || target instanceof HTMLInputElement) return;
+    event.preventDefault();
+    if (key === 'ArrowUp') slider.stepUp();
+    else slider.stepDown();
+    change();
   });
   mute.addEventListener('click', () => {
     audio.muted = !audio.muted;

@@ -1,5 +1,6 @@
 import { expect, it } from 'bun:test';
 import type { Keyboard, Locator } from 'playwright-core';
+import { english } from '../../../src/demo/studio/english.ts';
 import { swahili } from '../../../src/demo/studio/swahili.ts';
 import { eventually } from '../../support/eventually.ts';
 import { describeInChromium } from '../chromium.ts';
@@ -109,4 +110,43 @@ describeInChromium('a person with a keyboard', () => {
     expect(world.upstream.counts().generations).toBe(1);
     // Each place that Tab comes to is looked at.
   }, 120_000);
+
+  it('changes the volume in the player, and switches the single keys off until they are wanted again', async () => {
+    await using studio = await openStudio({ isSignedIn: false });
+    const { page, audio } = studio;
+    const { keyboard } = page;
+    const isPaused = () => audio.evaluate((audio: HTMLAudioElement) => audio.paused);
+    const sound = () => audio.evaluate(({ muted, volume }: HTMLAudioElement) => (muted ? 0 : volume));
+    const dialog = page.getByRole('dialog');
+    const switchSingleKeys = async () => {
+      await press(studio.button(english.keys));
+      await dialog.getByRole('button', { name: english.close }).and(page.locator(':focus')).waitFor();
+      await press(dialog.getByRole('checkbox', { name: english.singleKeys }), 'Space');
+      await keyboard.press('Escape');
+      await dialog.waitFor({ state: 'hidden' });
+    };
+    await press(studio.button(english.play, studio.pieces.first()));
+    await studio.playsBeyond(0.1);
+    await reach(studio.button(english.mute));
+    for (const key of ['ArrowDown', 'ArrowDown', 'ArrowUp', 'ArrowDown', 'Control+ArrowDown'])
+      await keyboard.press(key);
+    expect(await sound()).toBe(0.9);
+    await press(studio.slider, 'ArrowUp');
+    expect(await sound()).toBe(0.9);
+
+    await switchSingleKeys();
+    await page.reload();
+    await studio.isReady();
+    await press(studio.button(english.play, studio.pieces.first()));
+    await studio.playsBeyond(0.1);
+    await reach(studio.slider);
+    for (const key of ['m', 'Space', 'Shift+?']) await keyboard.press(key);
+    expect([await sound(), await isPaused(), await dialog.count()]).toEqual([0.9, false, 0]);
+    await switchSingleKeys();
+    await reach(studio.slider);
+    await keyboard.press('m');
+    expect(await sound()).toBe(0);
+    await keyboard.press('Space');
+    expect(await isPaused()).toBe(true);
+  });
 });
