@@ -95,6 +95,22 @@ describeInChromium('the studio has no accessibility problem', () => {
     expect(await findings(studio)).toEqual([]);
   });
 
+  it('for a person who looks at the keys, and is asked whether an order is meant', async () => {
+    await using studio = await openStudio({}, WITH_AXE);
+    const { visitor, page, gate } = studio;
+    await studio.press(english.keys);
+    await studio.shows(english.keyMute);
+    expect(await findings(studio)).toEqual([]);
+    await page.keyboard.press('Escape');
+    visitor.expectProblem(/status of 503/);
+    gate.replace('POST /v1/music', () => new Response(null, { status: 503 }));
+    await studio.order();
+    await studio.says(english.orderingAgain);
+    await studio.order({ seconds: 4 });
+    await studio.shows(english.orderAgain);
+    expect(await findings(studio)).toEqual([]);
+  });
+
   it('for a person who sends a recording, has one refused, and chooses among those that are there', async () => {
     await using studio = await openStudio({}, WITH_AXE);
     const { visitor, gate, page } = studio;
