@@ -53,6 +53,8 @@ export interface GenerationsParts extends GenerationParts {
   readonly confirmAccount: () => Promise<boolean>;
   /** Called when the account may have changed: when a generation begins, and when it ends. */
   readonly onChange: () => void;
+  /** Called when one more of them is a track of the library. */
+  readonly onFound: () => void;
   readonly onFailure: (error: unknown, doing: Doing, title: string) => void;
 }
 
@@ -115,6 +117,7 @@ export function createGenerations(parts: GenerationsParts): Generations {
       line.pay();
       line.listen(false, doing === 'receiving');
       onBegun();
+      parts.onFound();
       if (found) line.offer(found.track.cover, { onPlay: () => play(found), onPause: player.pause });
       if (found && !player.isListening) openInPlayer(found);
       onChange();

@@ -124,8 +124,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
     storage: tab,
     account: () => session.account,
     confirmAccount: () => session.confirm(),
-    onChange: showChange,
-    onFailure: report,
+    ...{ onChange: showChange, onFound: library.update, onFailure: report },
   });
   const form = createGenerateForm(part(document, 'order'), {
     text,

@@ -56,6 +56,40 @@ describeInChromium('an order in the studio', () => {
     await studio.tracks.filter({ hasText: 'Snow' }).waitFor();
   });
 
+  it('stands once in another tab too: in the library, or where it is waited for', async () => {
+    await using first = await openStudio();
+    const { page, gate } = first;
+    const audio = await first.orderHeld({ prompt: 'Snow' });
+    await first.says(english.arriving);
+    const kept = await page.evaluate(() => Object.values(sessionStorage).join());
+    const path = 'GET /v1/music/creations';
+    const id = /"creationId":"([^"]+)"/.exec(kept)?.[1];
+    // The sandbox of the tests has made it already.
+    const unfinished = [path, `${path}/${id}`].map((call) =>
+      gate.replace(call, async (forward) => {
+        const records = await (await forward()).text();
+        const headers = { 'content-type': 'application/json' };
+        return new Response(records.replaceAll('"ready"', '"generating"'), { headers });
+      }),
+    );
+    const second = await first.openTab();
+    const row = second.tracks.filter({ hasText: 'Snow' });
+    await row.getByText(english.generating).waitFor();
+    expect(await second.lines.count()).toBe(0);
+    // It needs no other look at what the upstream has.
+    const list = gate.hold(path);
+    await second.press(english.play, row);
+    await second.says(english.beingMade);
+    expect([await second.tracks.count(), await second.lines.count()]).toEqual([0, 1]);
+    for (const each of unfinished) each.giveBack();
+    list.release();
+    audio.release();
+    await row.waitFor();
+    await second.says(english.complete);
+    await second.lines.first().waitFor({ state: 'detached' });
+    expect(await second.tracks.count()).toBe(1);
+  });
+
   it('is asked about when an order of the same text is lost, and being sent again', async () => {
     await using studio = await openStudio();
     const { gate, visitor } = studio;
