@@ -20,6 +20,8 @@ export const CHROMIUM_LAUNCH = {
     '--autoplay-policy=no-user-gesture-required',
   ],
 };
+/** Where no part of the page is folded away. */
+export const ROOMY = { width: 1280, height: 960 };
 /** Far more than any step takes, because a machine may have many other things to do. */
 const TIMEOUT_MS = 30_000;
 const LATE_PROBLEM_MS = 5_000;
@@ -38,7 +40,7 @@ export async function visit(options: BrowserContextOptions = {}) {
   // A test that takes too long ends the processes that it sees, and with them the browser.
   if (!running?.isConnected()) running = await chromium.launch(CHROMIUM_LAUNCH);
   const browser = running;
-  const context = await browser.newContext({ locale: 'en-GB', ...options });
+  const context = await browser.newContext({ locale: 'en-GB', viewport: ROOMY, ...options });
   context.setDefaultTimeout(TIMEOUT_MS);
   const problems: string[] = [];
   await watch(context, (problem) => problems.push(problem));

@@ -1,13 +1,13 @@
-/** Folds what few orders change on a narrow screen, where the newest track has to be seen without scrolling. */
+/** Folds what few orders change on a small screen, where the newest track has to be seen without scrolling. */
 
-/** The same width as in the styles. */
-const NARROW = '(max-width: 47.99rem)';
+/** The same as in the styles. */
+const SMALL = '(max-width: 47.99rem), (max-height: 55.99rem)';
 
 export function connectOrderOptions(options: HTMLDetailsElement, window: Window): void {
-  const narrow = window.matchMedia(NARROW);
+  const small = window.matchMedia(SMALL);
   const fold = () => {
-    options.open = !narrow.matches;
+    options.open = !small.matches;
   };
-  narrow.addEventListener('change', fold);
+  small.addEventListener('change', fold);
   fold();
 }

@@ -76,7 +76,11 @@ export function createRecordings(
     onOver(isOver) {
       root.dataset['state'] = isOver ? 'over' : 'calm';
     },
-    onFile: upload.send,
+    onFile(file) {
+      // What is folded away would not say what becomes of it.
+      root.closest('details')?.setAttribute('open', '');
+      upload.send(file);
+    },
   });
 
   return {

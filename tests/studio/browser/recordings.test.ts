@@ -141,6 +141,9 @@ describeInChromium('a recording in the studio', () => {
     await using studio = await openWithRecordings();
     const { page, visitor, group } = studio;
     visitor.expectProblem(/status of 422/);
+    // Where the recordings are folded away.
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await group.waitFor({ state: 'hidden' });
     await page.evaluate(() => {
       const dataTransfer = new DataTransfer();
       dataTransfer.items.add(new File(['ID3\x04 and so on'], 'song.mp3'));

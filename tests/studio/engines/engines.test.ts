@@ -20,6 +20,8 @@ async function isSignedIn(person: Person): Promise<void> {
   await person.sees('Ada');
   await person.until('the models', () => document.querySelector('select [value^="sandbox"]') !== null);
   await person.until('the service worker', () => navigator.serviceWorker.controller !== null);
+  // A low window folds them away.
+  await person.call(() => document.querySelector('details.options')?.setAttribute('open', ''));
 }
 
 async function signsIn(person: Person): Promise<void> {
