@@ -38,8 +38,13 @@ const formats: Readonly<Record<string, (value: Value, language: string) => strin
   },
   time: (value, language) =>
     new Intl.DateTimeFormat(language, { timeStyle: 'medium' }).format(new Date(value)),
-  date: (value, language) =>
-    new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(value)),
+  /** With the year only if it is another one. */
+  date(value, language) {
+    const date = new Date(value);
+    const year = date.getFullYear() === new Date().getFullYear() ? {} : ({ year: 'numeric' } as const);
+    const rest = { month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit' } as const;
+    return new Intl.DateTimeFormat(language, { ...year, ...rest }).format(date);
+  },
 };
 
 /** Inserts the values into the text, in the format of the language. */

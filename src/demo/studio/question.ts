@@ -36,6 +36,7 @@ export function createQuestion(dialog: HTMLDialogElement, { text }: { readonly t
     async text(key, action, before) {
       answer.hidden = false;
       answer.value = before;
+      answer.select();
       const isGiven = await ask(key, action, answer);
       return (isGiven && answer.value.trim()) || undefined;
     },
