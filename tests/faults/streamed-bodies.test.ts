@@ -60,7 +60,7 @@ function readerOf({ chunks }: Plan) {
   };
 }
 
-const isPublic = ({ memory }: ObservedBody) => memory.session === undefined;
+const isPublic = ({ memory }: ObservedBody) => memory.use === undefined;
 
 /** What is wrong with cutting the body off for want of memory, beside these others. */
 function faultsOf(body: ObservedBody, cutOff: CutOff, others: readonly ObservedBody[], now: number) {
@@ -111,7 +111,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
         live.delete(port);
         if (cutOff && cutOff !== 'stopped reading')
           wrong.push(...faultsOf(body, cutOff, [...live.values()], admission.bodies.now));
-        if (cutOff && permit.memory.bodyBytes > KEEPS_UP_BYTES) wrong.push('it keeps its memory');
+        if (cutOff && permit.memory.bytes > KEEPS_UP_BYTES) wrong.push('it keeps its memory');
         ended.resolve(cutOff ?? cause);
       };
       const end = () => {

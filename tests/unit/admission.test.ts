@@ -116,7 +116,7 @@ describe('a call', () => {
       expect(
         await new RelayedBody(memory, client.signal).read(response, new Deadline(1000, undefined)),
       ).toBeNull();
-      expect(memory.bodyBytes).toBe(0);
+      expect(memory.bytes).toBe(0);
     },
   );
 
@@ -159,10 +159,10 @@ describe('a call', () => {
     const waiting = begin(second);
     // It delays no other endpoint.
     expect(await begin(other, '/v1/balance')).toBeUndefined();
-    expect(second.memory.bodyBytes).toBe(0);
+    expect(second.memory.bytes).toBe(0);
     first.memory.headArrived(1000, 200);
     expect(await waiting).toBeUndefined();
-    expect(second.memory.bodyBytes).toBe(prices.LEAST_READ_AHEAD_BYTES);
+    expect(second.memory.bytes).toBe(prices.LEAST_READ_AHEAD_BYTES);
     expect(ledger.expected).toBe(prices.LEAST_READ_AHEAD_BYTES + prices.UNKNOWN_GET_BYTES);
   });
 
@@ -247,7 +247,7 @@ describe('a head', () => {
     const { ledger, enter, client, leave } = start();
     const permit = await enter('change', 'token');
     permit.memory.headArrived(10 * BEHIND_BYTES, 200);
-    expect(permit.memory.bodyBytes).toBe(prices.UNREAD_BYTES);
+    expect(permit.memory.bytes).toBe(prices.UNREAD_BYTES);
     leave(0, LADDER.session);
     const waiting = permit.memory.reserveBody(
       priceOfStream(10 * BEHIND_BYTES),
@@ -257,7 +257,7 @@ describe('a head', () => {
     await pass(60_000);
     ledger.release(ledger.limit / 4);
     await waiting;
-    expect(permit.memory.bodyBytes).toBe(BEHIND_BYTES);
+    expect(permit.memory.bytes).toBe(BEHIND_BYTES);
   });
 
   it('of a read waits 10 s, and not at all when there is no memory for what has arrived', async () => {
@@ -281,7 +281,7 @@ describe('a head', () => {
     const { enter, client } = start();
     const permit = await enter('generation', 'token');
     expect(permit.memory.admitTrack(length, client.signal)).toBeTrue();
-    expect(permit.memory.bodyBytes).toBe(bytes);
+    expect(permit.memory.bytes).toBe(bytes);
   });
 
   it('of a track that is made already waits a minute for that, and one without memory is not streamed', async () => {
@@ -312,14 +312,14 @@ describe('a body', () => {
     const { ledger, enter, client } = start();
     const permit = await enter('get', 'token');
     void permit.memory.reserveBody(priceOfStream(UNKNOWN), UNKNOWN, client.signal);
-    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
+    expect(permit.memory.bytes).toBe(KEEPS_UP_BYTES);
     expect(permit.memory.fallBehind()).toBeTrue();
-    expect(permit.memory.bodyBytes).toBe(BEHIND_BYTES);
+    expect(permit.memory.bytes).toBe(BEHIND_BYTES);
     permit.memory.catchUp();
-    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
+    expect(permit.memory.bytes).toBe(KEEPS_UP_BYTES);
     permit.memory.fallBehind();
     permit.release();
-    expect([permit.memory.bodyBytes, ledger.inUse]).toEqual([0, 0]);
+    expect([permit.memory.bytes, ledger.inUse]).toEqual([0, 0]);
     permit.memory.giveBodyUp();
     expect(ledger.inUse).toBe(0);
   });
@@ -328,9 +328,9 @@ describe('a body', () => {
     const { enter, client } = start();
     const permit = await enter('get', 'token');
     void permit.memory.reserveBody(priceOfStream(50_000), 50_000, client.signal);
-    expect(permit.memory.bodyBytes).toBe(100_000);
+    expect(permit.memory.bytes).toBe(100_000);
     permit.memory.catchUp();
-    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
+    expect(permit.memory.bytes).toBe(KEEPS_UP_BYTES);
   });
 
   it('in slices has a slice more during a read, when memory is scarce only for a reader who has taken the last', async () => {
@@ -339,10 +339,10 @@ describe('a body', () => {
     void permit.memory.reserveBody(priceOfSlices(1000), 1000, client.signal);
     expect(permit.memory.tryReserveRead(false)).toBeTrue();
     permit.memory.catchUp();
-    expect(permit.memory.bodyBytes).toBe(2500);
+    expect(permit.memory.bytes).toBe(2500);
     permit.memory.onRead();
     permit.memory.onRead();
-    expect(permit.memory.bodyBytes).toBe(1500);
+    expect(permit.memory.bytes).toBe(1500);
     leave(0, { share: 1 / 2 });
     expect(permit.memory.tryReserveRead(false)).toBeTrue();
     permit.memory.onRead();

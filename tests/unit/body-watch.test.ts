@@ -18,12 +18,7 @@ function watching() {
   const cut: string[] = [];
   const add = (
     name: string,
-    {
-      session,
-      isExpendable = true,
-      fallBehind = () => true,
-      ...changed
-    }: Partial<WatchedBody & BodyMemory> = {},
+    { use, isExpendable = true, fallBehind = () => true, ...changed }: Partial<WatchedBody & BodyMemory> = {},
   ) => {
     const unused = { tryReserveRead: () => true, fallBehind };
     const ignored = { onRead: () => {}, catchUp: () => {}, giveBodyUp: () => {} };
@@ -31,7 +26,7 @@ function watching() {
       ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now } as const),
       connection: undefined,
       isComplete: false,
-      memory: { bodies, session, isExpendable, ...unused, ...ignored },
+      memory: { bodies, use, isExpendable, ...unused, ...ignored },
       check: () => {},
       noteQueue: () => {},
       cutOff: () => {
@@ -49,9 +44,9 @@ function watching() {
 describe('room', () => {
   it('is made by public bodies before those of users, longest still first, and last by those who lack memory', async () => {
     const { bodies, cut, add } = watching();
-    add('of a user, starved', { session: own, waitsFor: 'memory' });
-    add('of a user', { session: others, readAt: 100 });
-    add('of a user, oldest', { session: own });
+    add('of a user, starved', { use: own, waitsFor: 'memory' });
+    add('of a user', { use: others, readAt: 100 });
+    add('of a user, oldest', { use: own });
     add('public');
     await pass(100);
     add('public, later');
@@ -78,8 +73,8 @@ describe('room', () => {
     const reader = add('reads');
     add('waits for the upstream', { waitsFor: 'upstream' });
     add('has changed something', { isExpendable: false });
-    add('own', { session: own });
-    add('of others', { session: others });
+    add('own', { use: own });
+    add('of others', { use: others });
     await pass(9900);
     expect(bodies.makeRoom(() => cut.length > 0)).toBeFalse();
     await pass(20_100);
@@ -99,9 +94,9 @@ it('beyond what may be charged, those are cut off first that are behind for long
   add('has changed something', { isExpendable: false, fallBehind });
   add('waits for the upstream', { waitsFor: 'upstream', fallBehind });
   add('has been sent', { isComplete: true, fallBehind });
-  add('behind', { session: own, fallBehind });
+  add('behind', { use: own, fallBehind });
   await pass(300);
-  add('behind for less long', { session: own, fallBehind });
+  add('behind for less long', { use: own, fallBehind });
   await pass(600);
   // On a busy machine, everybody is behind for a moment.
   bodies.cutOffBehind(() => false);

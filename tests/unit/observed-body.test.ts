@@ -112,14 +112,14 @@ describe('a body', () => {
     stopReading();
     await push(KiB);
     await pass(99);
-    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
+    expect(permit.memory.bytes).toBe(KEEPS_UP_BYTES);
     await pass(1);
-    expect(permit.memory.bodyBytes).toBeGreaterThan(KEEPS_UP_BYTES);
+    expect(permit.memory.bytes).toBeGreaterThan(KEEPS_UP_BYTES);
     await pass(10_000);
-    expect(permit.memory.bodyBytes).toBeGreaterThan(KEEPS_UP_BYTES);
+    expect(permit.memory.bytes).toBeGreaterThan(KEEPS_UP_BYTES);
     await take();
     await pass(100);
-    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
+    expect(permit.memory.bytes).toBe(KEEPS_UP_BYTES);
   });
 
   it('does not stand still any more when its reader has taken a chunk, so that it makes no room for itself', async () => {
@@ -145,7 +145,7 @@ describe('a body', () => {
       await pass(100);
       await take();
       await close();
-      expect([sink.end.mock.calls.length, permit.memory.bodyBytes]).toEqual([0, KEEPS_UP_BYTES]);
+      expect([sink.end.mock.calls.length, permit.memory.bytes]).toEqual([0, KEEPS_UP_BYTES]);
       body.noteQueue(1, body.memory.bodies.now);
       await settle();
       expect(sink.end).not.toHaveBeenCalled();

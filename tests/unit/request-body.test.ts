@@ -12,7 +12,7 @@ const KiB = 1024;
 
 /** Those of strangers, who may use so much: an eighth of the ledger. */
 const bodiesWithin = (bytes: number) =>
-  new RequestBodies(new Ledger(8 * bytes), LADDER.signInBody, newLimit());
+  new RequestBodies({ ledger: new Ledger(8 * bytes), perSession: newLimit() }, LADDER.signInBody);
 const newLimit = () => new SessionLimit({ maxInFlightPerSession: 0, maxGenerationsPerSession: 0 });
 const declared = (bytes: number) => ({ 'content-length': `${bytes}` });
 
@@ -72,7 +72,7 @@ describe('the budget of readBody()', () => {
       const ledger = new Ledger(limit * UNIT);
       ledger.take(inUse * UNIT);
       const perSession = newLimit();
-      const bodies = new RequestBodies(ledger, rung, perSession);
+      const bodies = new RequestBodies({ ledger, perSession }, rung);
       const [own, another] = ['own', 'another'].map((token) =>
         isUser ? perSession.useOf(token, false) : undefined,
       );
@@ -89,7 +89,7 @@ describe('the budget of readBody()', () => {
 
   it('bodies of a user may have all that there is while memory is not scarce, and are forgotten', async () => {
     const perSession = newLimit();
-    const bodies = new RequestBodies(new Ledger(8 * UNIT), LADDER.order, perSession);
+    const bodies = new RequestBodies({ ledger: new Ledger(8 * UNIT), perSession }, LADDER.order);
     const reservations = [0, 1, 2].map(() => bodies.open(0, perSession.useOf('own', false)));
     expect(perSession.useOf('own', false).bytes).toBe(3 * 32 * KiB);
     for (const each of reservations) bodies.release(each);
@@ -106,7 +106,7 @@ describe('the budget of readBody()', () => {
   ])('%s, for the newest one', async (_, share, expected) => {
     const ledger = new Ledger(96 * 32 * KiB);
     ledger.take(share * ledger.limit);
-    const bodies = new RequestBodies(ledger, LADDER.signInBody, newLimit());
+    const bodies = new RequestBodies({ ledger, perSession: newLimit() }, LADDER.signInBody);
     const read = [reading({}, bodies), reading({}, bodies)];
     await settle();
     expect(read.map(({ status }) => status())).toEqual(expected);

@@ -64,9 +64,9 @@ export class Admission {
     );
     this.streams = new Pool(settings.maxInFlightRequests);
     this.perSession = new SessionLimit(settings);
-    this.signInBodies = new RequestBodies(this.ledger, LADDER.signInBody, this.perSession);
-    this.orderBodies = new RequestBodies(this.ledger, LADDER.order, this.perSession);
-    this.relayedBodies = new RequestBodies(this.ledger, LADDER.behind, this.perSession);
+    this.signInBodies = new RequestBodies(this, LADDER.signInBody);
+    this.orderBodies = new RequestBodies(this, LADDER.order);
+    this.relayedBodies = new RequestBodies(this, LADDER.behind);
   }
 
   /**
@@ -85,9 +85,9 @@ export class Admission {
     holder: PermitHolder,
     headBytes = 0,
   ): Permit | Promise<Permit> {
-    const session = this.#refuseUnlessRoom(kind, token);
+    const use = this.#refuseUnlessRoom(kind, token);
     const rules = CALLS[kind];
-    holder.permit = new Permit(this, this[rules.pool], rules, session, headBytes);
+    holder.permit = new Permit(this, this[rules.pool], rules, use, headBytes);
     return holder.permit.takePlace();
   }
 
@@ -106,10 +106,10 @@ export class Admission {
   /** First cuts off readers that stand still, though not for a guest. */
   #refuseUnlessRoom(kind: CallKind, token: string | undefined): SessionUse | undefined {
     const { isGeneration, rung } = CALLS[kind];
-    const session = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
+    const use = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
     const bytes = isGeneration ? CALL_BYTES + KEEPS_UP_BYTES : CALL_BYTES;
-    if (this.ledger.fits(rung, bytes)) return session;
-    if (session && this.bodies.makeRoom(() => this.ledger.fits(rung, bytes))) return session;
+    if (this.ledger.fits(rung, bytes)) return use;
+    if (use && this.bodies.makeRoom(() => this.ledger.fits(rung, bytes))) return use;
     throw this.ledger.refusal();
   }
 

@@ -28,7 +28,7 @@ export interface WatchedBody {
 export interface BodyMemory {
   readonly bodies: BodyWatch;
   /** Undefined for public playback. */
-  readonly session: SessionUse | undefined;
+  readonly use: SessionUse | undefined;
   /** Whether the body may be cut off to make room. */
   readonly isExpendable: boolean;
   tryReserveRead(isDrained: boolean): boolean;
@@ -145,7 +145,7 @@ export class BodyWatch {
   }
 
   #standingFor(claimant: BodyMemory | undefined, onlyOf: SessionUse | undefined): WatchedBody[] {
-    const isPublic = claimant && claimant.session === undefined;
+    const isPublic = claimant && claimant.use === undefined;
     // Found once a tick, because every body that waits for memory asks at each tick.
     if (this.#standingAt !== this.now)
       this.#standing = [...this.#bodies].filter(
@@ -157,7 +157,7 @@ export class BodyWatch {
         this.#bodies.has(body) &&
         this.#standsStill(body) &&
         body.memory !== claimant &&
-        (onlyOf ? body.memory.session === onlyOf : isOfGuest(body) || !isPublic),
+        (onlyOf ? body.memory.use === onlyOf : isOfGuest(body) || !isPublic),
     );
     return standing.sort(
       (a, b) =>
@@ -204,5 +204,5 @@ export class BodyWatch {
 }
 
 function isOfGuest({ memory }: WatchedBody): boolean {
-  return memory.session === undefined;
+  return memory.use === undefined;
 }

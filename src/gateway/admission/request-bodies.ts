@@ -1,11 +1,11 @@
 /** Bounds the memory of request bodies: bytes that are arriving, and bytes that are kept for the upstream. */
 
 import { CLOSE, type GatewayError } from '../http/errors.ts';
+import { Account, type Books } from './account.ts';
 import { LADDER, type Rung } from './ladder.ts';
-import type { Ledger } from './ledger.ts';
 import { overloaded } from './pool.ts';
 import { ARRIVING_BODY_BYTES, BODY_COPIES, UPLOAD_BYTES } from './prices.ts';
-import type { SessionLimit, SessionUse } from './session-limit.ts';
+import type { SessionUse } from './session-limit.ts';
 
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
@@ -13,14 +13,18 @@ const SMALL_BODY_BYTES = 64 * 1024;
 /** So much of the ledger sign-ins have as sessions do, so that nobody is kept out by those who play. */
 const FEW = 1 / 96;
 
-/** A request body, and what it has reserved. */
-export interface BodyReservation {
-  bytes: number;
-  /** Undefined for that of a sign-in. */
-  readonly session: SessionUse | undefined;
+/** The account of one request body. */
+export class BodyReservation extends Account {
+  readonly #dropping = Promise.withResolvers<never>();
   /** Rejects when the body is dropped. */
-  readonly dropped: Promise<never>;
-  readonly drop: (error: GatewayError) => void;
+  readonly dropped = this.#dropping.promise;
+  readonly drop: (error: GatewayError) => void = this.#dropping.reject;
+
+  constructor(books: Books, use: SessionUse | undefined) {
+    super(books, use);
+    // Prevents an unhandled rejection when nothing awaits it.
+    this.dropped.catch(() => {});
+  }
 }
 
 /**
@@ -28,30 +32,28 @@ export interface BodyReservation {
  * A normal body arrives within a second, so users are served during a flood of slow ones.
  */
 export class RequestBodies {
-  readonly #ledger: Ledger;
+  readonly #books: Books;
   readonly #rung: Rung;
-  readonly #perSession: SessionLimit;
   /** In order of arrival. */
   readonly #arriving = new Set<BodyReservation>();
   usedBytes = 0;
   refused = 0;
 
-  constructor(ledger: Ledger, rung: Rung, perSession: SessionLimit) {
-    this.#ledger = ledger;
+  constructor(books: Books, rung: Rung) {
+    this.#books = books;
     this.#rung = rung;
-    this.#perSession = perSession;
   }
 
   /**
-   * @param session undefined for a sign-in
+   * @param use undefined for a sign-in
    * @throws GatewayError 503 when there is no room
    */
-  open(declaredBytes: number, session?: SessionUse): BodyReservation {
+  open(declaredBytes: number, use?: SessionUse): BodyReservation {
+    const reservation = new BodyReservation(this.#books, use);
     const bytes = ARRIVING_BODY_BYTES + BODY_COPIES * declaredBytes;
-    if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(session, bytes)) throw this.#refusal();
-    const reservation = this.#newReservation(session);
+    if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(reservation, bytes)) throw this.#refusal();
     this.#arriving.add(reservation);
-    this.#reserve(reservation, ARRIVING_BODY_BYTES);
+    this.#growTo(reservation, ARRIVING_BODY_BYTES);
     return reservation;
   }
 
@@ -61,25 +63,17 @@ export class RequestBodies {
    * @throws GatewayError 503 when there is no room and the body is large or the oldest, or when it has been dropped
    */
   grow(reservation: BodyReservation, bytes: number): void {
-    this.#reserve(reservation, BODY_COPIES * bytes);
+    this.#growTo(reservation, reservation.bytes + BODY_COPIES * bytes);
   }
 
-  #newReservation(session: SessionUse | undefined): BodyReservation {
-    const { promise: dropped, reject: drop } = Promise.withResolvers<never>();
-    // Prevents an unhandled rejection when nothing awaits it.
-    dropped.catch(() => {});
-    return { bytes: 0, session, dropped, drop };
-  }
-
-  #reserve(reservation: BodyReservation, bytes: number): void {
+  #growTo(reservation: BodyReservation, bytes: number): void {
     if (!this.#arriving.has(reservation)) throw overloaded(CLOSE);
-    const { session } = reservation;
-    this.#take(reservation, bytes);
-    const isLarge = reservation.bytes > ARRIVING_BODY_BYTES + BODY_COPIES * SMALL_BODY_BYTES;
+    this.#set(reservation, bytes);
+    const isLarge = bytes > ARRIVING_BODY_BYTES + BODY_COPIES * SMALL_BODY_BYTES;
     for (const each of isLarge ? [reservation] : this.#arriving) {
-      if (this.#fits(session, 0)) break;
+      if (this.#fits(reservation)) break;
       // Nobody makes room for a session that has its share but that session.
-      if (each.session !== session && !this.#isWithinShare(session, 0)) continue;
+      if (each.use !== reservation.use && !this.#isWithinShare(reservation)) continue;
       this.release(each);
       each.drop(this.#refusal());
     }
@@ -91,16 +85,16 @@ export class RequestBodies {
    *
    * @throws GatewayError 503 when there is no room
    */
-  openUpload(session: SessionUse | undefined): BodyReservation {
-    if (!this.#fits(session, UPLOAD_BYTES)) throw this.#refusal();
-    const reservation = this.#newReservation(session);
-    this.#take(reservation, UPLOAD_BYTES);
+  openUpload(use: SessionUse | undefined): BodyReservation {
+    const reservation = new BodyReservation(this.#books, use);
+    if (!this.#fits(reservation, UPLOAD_BYTES)) throw this.#refusal();
+    this.#set(reservation, UPLOAD_BYTES);
     return reservation;
   }
 
   /** The start of an upload has been sent, and it costs what each does. */
   startIsSent(reservation: BodyReservation): void {
-    this.#take(reservation, Math.min(0, UPLOAD_BYTES - reservation.bytes));
+    this.#set(reservation, Math.min(reservation.bytes, UPLOAD_BYTES));
   }
 
   /** Marks the body as complete, or as an upload: it is no longer dropped to make room for others. */
@@ -111,30 +105,25 @@ export class RequestBodies {
   /** A second call does nothing. */
   release(reservation: BodyReservation): void {
     this.#arriving.delete(reservation);
-    this.#take(reservation, -reservation.bytes);
+    this.#set(reservation, 0);
   }
 
-  #take(reservation: BodyReservation, bytes: number): void {
-    const { session } = reservation;
-    reservation.bytes += bytes;
-    this.usedBytes += bytes;
-    if (bytes < 0) this.#ledger.release(-bytes);
-    else this.#ledger.take(bytes);
-    if (!session) return;
-    session.bytes += bytes;
-    this.#perSession.note(session);
+  #set(reservation: BodyReservation, bytes: number): void {
+    this.usedBytes += bytes - reservation.bytes;
+    reservation.set(bytes);
   }
 
-  #fits(session: SessionUse | undefined, bytes: number): boolean {
-    const isOneOfFew = !session && this.usedBytes + bytes <= this.#ledger.limit * FEW;
+  #fits(reservation: BodyReservation, bytes = reservation.bytes): boolean {
+    const { limit } = this.#books.ledger;
+    const isOneOfFew = !reservation.use && this.usedBytes + bytes - reservation.bytes <= limit * FEW;
     const rung = isOneOfFew ? LADDER.session : this.#rung;
-    return this.#isWithinShare(session, bytes) && this.#ledger.fits(rung, bytes);
+    return this.#isWithinShare(reservation, bytes) && reservation.fits(rung, bytes);
   }
 
-  /** What strangers send never has more than a share together, and what one session sends not when memory is scarce. */
-  #isWithinShare(session: SessionUse | undefined, bytes: number): boolean {
-    if (!session) return this.#ledger.isWithinShare(this.usedBytes + bytes);
-    return this.#ledger.isWithinShare(session.bytes + bytes) || !this.#ledger.isScarce(bytes);
+  /** What strangers send never has more than a share together. */
+  #isWithinShare(reservation: BodyReservation, bytes = reservation.bytes): boolean {
+    if (reservation.use) return reservation.isWithinShare(bytes);
+    return this.#books.ledger.isWithinShare(this.usedBytes + bytes - reservation.bytes);
   }
 
   #refusal(): GatewayError {

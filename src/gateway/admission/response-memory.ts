@@ -1,20 +1,18 @@
 /** What is reserved for the response to one call: until its head arrives, and while its body is sent. */
 
 import type { GatewayError } from '../http/errors.ts';
+import { Account, type Books } from './account.ts';
 import type { BodyMemory, BodyWatch } from './body-watch.ts';
 import type { CallRules } from './calls.ts';
 import type { Endpoint } from './endpoint-prices.ts';
 import type { Rung } from './ladder.ts';
-import type { Ledger } from './ledger.ts';
 import { type BodyPrice, NO_PRICE, priceOfStream, UNREAD_BYTES } from './prices.ts';
-import type { SessionLimit, SessionUse } from './session-limit.ts';
+import type { SessionUse } from './session-limit.ts';
 import type { Attempt } from './waiting-line.ts';
 
 /** What everything is reserved from. */
-export interface Shared {
-  readonly ledger: Ledger;
+export interface Shared extends Books {
   readonly bodies: BodyWatch;
-  readonly perSession: SessionLimit;
 }
 
 /** How long a call waits for memory: as long as somebody would. */
@@ -22,11 +20,8 @@ const PATIENCE_MS = 10_000;
 /** How long a track that is made already waits for memory: proxies wait no longer for a response. */
 const TRACK_PATIENCE_MS = 60_000;
 
-export class ResponseMemory implements BodyMemory {
-  /** Undefined for public playback. */
-  session: SessionUse | undefined;
-  bodyBytes = 0;
-  readonly #shared: Shared;
+export class ResponseMemory extends Account implements BodyMemory {
+  readonly bodies: BodyWatch;
   readonly #rules: CallRules;
   /** Where the call is made, until it has shown what that costs. */
   #endpoint: Endpoint | undefined;
@@ -35,14 +30,10 @@ export class ResponseMemory implements BodyMemory {
   #price: BodyPrice = NO_PRICE;
   #isReading = false;
 
-  constructor(shared: Shared, rules: CallRules, session: SessionUse | undefined) {
-    this.#shared = shared;
+  constructor(shared: Shared, rules: CallRules, use: SessionUse | undefined) {
+    super(shared, use);
+    this.bodies = shared.bodies;
     this.#rules = rules;
-    this.session = session;
-  }
-
-  get bodies(): BodyWatch {
-    return this.#shared.bodies;
   }
 
   get isExpendable(): boolean {
@@ -57,16 +48,16 @@ export class ResponseMemory implements BodyMemory {
    * @throws GatewayError 503 when there is no memory in time, 429 when its session has its share
    */
   start(endpoint: Endpoint, signal: AbortSignal): Promise<void> | undefined {
-    const { ledger, perSession } = this.#shared;
+    const { ledger, perSession } = this.books;
     const { rung } = this.#rules;
     if (ledger.isFree(rung) && this.#tryStart(endpoint) === 'served') return undefined;
-    if (!this.#isWithinShare(endpoint.price)) throw perSession.refusal();
+    if (!this.isWithinShare(endpoint.price)) throw perSession.refusal();
     const attempt = () => this.#tryStart(endpoint);
     return this.#wait(rung, attempt, PATIENCE_MS, signal, () => endpoint.price);
   }
 
   #tryStart(endpoint: Endpoint): Attempt {
-    const { ledger } = this.#shared;
+    const { ledger } = this.books;
     const { price } = endpoint;
     // While memory is scarce, one call finds out what an unknown endpoint costs.
     if (!endpoint.isKnown && endpoint.waiting > 0 && ledger.isScarce(price)) return 'later';
@@ -88,15 +79,15 @@ export class ResponseMemory implements BodyMemory {
     this.#stopWaiting();
     if (!Number.isFinite(length)) return;
     this.learn(length, status);
-    this.#set(Math.min(length, UNREAD_BYTES));
-    this.#shared.ledger.serveSoon();
+    this.set(Math.min(length, UNREAD_BYTES));
+    this.books.ledger.serveSoon();
   }
 
   /** A short body has arrived with the head, within what was reserved for that. */
   arrivedWhole(bytes: number, status: number): void {
     this.#stopWaiting();
     this.learn(bytes, status);
-    this.#set(bytes);
+    this.set(bytes);
   }
 
   /** @param bytes what the response had when its head arrived. Only the first call counts. */
@@ -115,11 +106,11 @@ export class ResponseMemory implements BodyMemory {
    * @throws GatewayError as {@link start} does
    */
   reserveBody(price: BodyPrice, length: number, signal: AbortSignal): Promise<void> | undefined {
-    const { ledger } = this.#shared;
+    const { ledger } = this.books;
     const { bodyRung, isExpendable } = this.#rules;
     this.#price = price;
     const bytes = Number.isFinite(length) ? price.behind : price.keepsUp;
-    const mayTry = ledger.isFree(bodyRung) || bytes <= this.bodyBytes;
+    const mayTry = ledger.isFree(bodyRung) || bytes <= this.bytes;
     if (mayTry && this.#tryGrowTo(bytes, bodyRung) === 'served') return undefined;
     const attempt = () => this.#tryGrowTo(bytes, bodyRung);
     // What has arrived with the head is in memory while it waits.
@@ -134,9 +125,9 @@ export class ResponseMemory implements BodyMemory {
    * @throws GatewayError 503 when there is none
    */
   reserveWhole(bytes: number): void {
-    const { ledger } = this.#shared;
-    if (!ledger.fits(this.#rules.bodyRung, bytes - this.bodyBytes)) throw ledger.refusal();
-    this.#set(Math.max(bytes, this.bodyBytes));
+    const { ledger } = this.books;
+    if (!ledger.fits(this.#rules.bodyRung, bytes - this.bytes)) throw ledger.refusal();
+    this.set(Math.max(bytes, this.bytes));
   }
 
   /**
@@ -148,7 +139,7 @@ export class ResponseMemory implements BodyMemory {
    * @returns whether there was memory
    */
   admitTrack(length: number, signal: AbortSignal): boolean | Promise<boolean> {
-    const { ledger } = this.#shared;
+    const { ledger } = this.books;
     const { rung, bodyRung } = this.#rules;
     const price = priceOfStream(length);
     this.#price = price;
@@ -157,7 +148,7 @@ export class ResponseMemory implements BodyMemory {
     const firstBytes = Math.max(arrivedBytes, price.keepsUp);
     const firstRung = firstBytes > price.keepsUp ? bodyRung : rung;
     if (!this.bodies.makeRoom(() => ledger.fits(firstRung, firstBytes), this)) return false;
-    this.#set(firstBytes);
+    this.set(firstBytes);
     if (!isMade || price.behind <= firstBytes) return true;
     const attempt = () => this.#tryGrowTo(price.behind, bodyRung);
     if (ledger.isFree(bodyRung) && attempt() === 'served') return true;
@@ -174,8 +165,8 @@ export class ResponseMemory implements BodyMemory {
     const { aRead } = this.#price;
     if (aRead === 0) return true;
     // A few slow sockets must keep nobody out, so a slice is not fetched before it is needed.
-    if (!isDrained && this.#shared.ledger.isScarce()) return false;
-    this.#isReading = this.#tryGrowTo(this.bodyBytes + aRead, this.#rules.sliceRung) === 'served';
+    if (!isDrained && this.books.ledger.isScarce()) return false;
+    this.#isReading = this.#tryGrowTo(this.bytes + aRead, this.#rules.sliceRung) === 'served';
     return this.#isReading;
   }
 
@@ -183,46 +174,38 @@ export class ResponseMemory implements BodyMemory {
   onRead(): void {
     if (!this.#isReading) return;
     this.#isReading = false;
-    this.#set(this.bodyBytes - this.#price.aRead);
+    this.set(this.bytes - this.#price.aRead);
   }
 
   /** Whether all is reserved that the body needs while its reader does not keep up. Reserves it when there is memory. */
   fallBehind(): boolean {
     const { behind } = this.#price;
-    return this.bodyBytes >= behind || this.#tryGrowTo(behind, this.#rules.bodyRung) === 'served';
+    return this.bytes >= behind || this.#tryGrowTo(behind, this.#rules.bodyRung) === 'served';
   }
 
   /** Gives back what a reader needs who does not keep up. */
   catchUp(): void {
-    if (!this.#isReading && this.bodyBytes > this.#price.keepsUp) this.#set(this.#price.keepsUp);
+    if (!this.#isReading && this.bytes > this.#price.keepsUp) this.set(this.#price.keepsUp);
   }
 
   /** Gives back the memory of a body that no client gets any more. What is paid for is still read. */
   giveBodyUp(): void {
     this.#isReading = false;
-    this.#set(this.#rules.isGeneration ? Math.min(this.bodyBytes, this.#price.keepsUp) : 0);
+    this.set(this.#rules.isGeneration ? Math.min(this.bytes, this.#price.keepsUp) : 0);
   }
 
   /** Cuts off readers that stand still when there is no room: only those of this session when it has its share. */
   #tryGrowTo(bytes: number, rung: Rung): Attempt {
     if (this.#tryTake(bytes, rung)) return 'served';
-    const onlyOf = this.#isWithinShare(bytes) ? undefined : this.session;
+    const onlyOf = this.isWithinShare(bytes) ? undefined : this.use;
     if (this.bodies.makeRoom(() => this.#tryTake(bytes, rung), this, onlyOf)) return 'served';
     return onlyOf ? 'later' : 'full';
   }
 
   #tryTake(bytes: number, rung: Rung): boolean {
-    const more = bytes - this.bodyBytes;
-    const fits = more <= 0 || (this.#isWithinShare(bytes) && this.#shared.ledger.fits(rung, more));
-    if (fits) this.#set(bytes);
+    const fits = bytes <= this.bytes || this.fits(rung, bytes);
+    if (fits) this.set(bytes);
     return fits;
-  }
-
-  /** Whether its session may have so much for this response. */
-  #isWithinShare(bytes: number): boolean {
-    const { ledger } = this.#shared;
-    const more = bytes - this.bodyBytes;
-    return !this.session || ledger.isWithinShare(this.session.bytes + more) || !ledger.isScarce(more);
   }
 
   async #wait(
@@ -232,35 +215,26 @@ export class ResponseMemory implements BodyMemory {
     signal: AbortSignal,
     bytes: () => number,
   ): Promise<void> {
-    const isServed = await this.#shared.ledger.wait(rung, attempt, patienceMs, signal);
+    const isServed = await this.books.ledger.wait(rung, attempt, patienceMs, signal);
     if (!isServed) throw this.#refusal(bytes());
   }
 
   #refusal(bytes: number): GatewayError {
-    const { ledger, perSession } = this.#shared;
-    return this.#isWithinShare(bytes) ? ledger.refusal() : perSession.refusal();
-  }
-
-  #set(bytes: number): void {
-    const { ledger } = this.#shared;
-    const more = bytes - this.bodyBytes;
-    this.bodyBytes = bytes;
-    if (this.session) this.session.bytes += more;
-    if (more > 0) ledger.take(more);
-    if (more < 0) ledger.release(-more);
+    const { ledger, perSession } = this.books;
+    return this.isWithinShare(bytes) ? ledger.refusal() : perSession.refusal();
   }
 
   #stopWaiting(): void {
     if (this.#expectedBytes === 0 || !this.#endpoint) return;
     this.#endpoint.waiting--;
-    this.#shared.ledger.expected -= this.#expectedBytes;
+    this.books.ledger.expected -= this.#expectedBytes;
     this.#expectedBytes = 0;
   }
 
   /** Gives all back. A body that is given up after this gives nothing back again, nor a read that ends. */
   release(): void {
     this.#stopWaiting();
-    this.#set(0);
+    this.set(0);
     this.#isReading = false;
   }
 }

@@ -35,7 +35,7 @@ export class SessionLimit {
   }
 
   /**
-   * Returns what the session has in flight. Whoever changes it calls {@link note}.
+   * Returns what the session has in flight.
    *
    * @throws GatewayError 429 when it has as many calls in flight as it may have
    */
@@ -49,8 +49,23 @@ export class SessionLimit {
     return use;
   }
 
+  /** Counts a call, or takes it out of the count. */
+  count(use: SessionUse | undefined, isGeneration: boolean, by: 1 | -1): void {
+    if (!use) return;
+    use.calls += by;
+    if (isGeneration) use.generations += by;
+    this.#note(use);
+  }
+
+  /** @param bytes that it has more; less than 0 when it has less */
+  charge(use: SessionUse | undefined, bytes: number): void {
+    if (!use) return;
+    use.bytes += bytes;
+    this.#note(use);
+  }
+
   /** Remembers the session while it has something in flight. */
-  note(use: SessionUse): void {
+  #note(use: SessionUse): void {
     if (use.calls > 0 || use.bytes > 0) this.#sessions.set(use.key, use);
     else if (this.#sessions.get(use.key) === use) this.#sessions.delete(use.key);
   }

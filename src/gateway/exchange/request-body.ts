@@ -18,18 +18,18 @@ export interface RequestBody extends Disposable {
 /**
  * Reads the complete body. The caller keeps it as long as it may have to send it again, then disposes of it.
  *
- * @param session who sends it; undefined for a sign-in
+ * @param use of the session that sends it; undefined for a sign-in
  * @throws GatewayError 413 when it is larger than {@link BODY_LIMIT_BYTES}, 408 when it arrives too slowly, 400 when it
  *   is incomplete, 503 when there is no memory for it
  */
 export async function readBody(
   request: Request,
   bodies: RequestBodies,
-  session?: SessionUse,
+  use?: SessionUse,
 ): Promise<RequestBody> {
   const declaredBytes = declaredLength(request);
   if (declaredBytes > BODY_LIMIT_BYTES) throw new GatewayError(413, 'bodyTooLarge');
-  const reservation = bodies.open(declaredBytes, session);
+  const reservation = bodies.open(declaredBytes, use);
   return arrive(bodies, reservation, async (onChunk) => {
     const bytes = await readBounded(request.body, BODY_LIMIT_BYTES, onChunk);
     if (!bytes) throw new GatewayError(413, 'bodyTooLarge');
@@ -47,18 +47,18 @@ export async function readBody(
 export async function readBodyOrUpload(
   request: Request,
   bodies: RequestBodies,
-  session: SessionUse | undefined,
+  use: SessionUse | undefined,
   limitBytes: number,
 ): Promise<RequestBody | Upload> {
   const isBounded = BOUNDED_TYPE.test(request.headers.get('content-type') ?? '');
-  if (limitBytes <= BODY_LIMIT_BYTES || isBounded || !request.body) return readBody(request, bodies, session);
+  if (limitBytes <= BODY_LIMIT_BYTES || isBounded || !request.body) return readBody(request, bodies, use);
   const declaredBytes = declaredLength(request);
   if (declaredBytes > limitBytes) throw new GatewayError(413, 'uploadTooLarge');
   const reader = request.body.getReader();
   const newUpload = (start: readonly Chunk[], reservation: BodyReservation) =>
     new Upload(request, reader, start, limitBytes, bodies, reservation);
-  if (declaredBytes > BODY_LIMIT_BYTES) return newUpload([], bodies.openUpload(session));
-  const reservation = bodies.open(declaredBytes, session);
+  if (declaredBytes > BODY_LIMIT_BYTES) return newUpload([], bodies.openUpload(use));
+  const reservation = bodies.open(declaredBytes, use);
   return arrive(bodies, reservation, async (onChunk) => {
     const read = await readStart(reader, BODY_LIMIT_BYTES, onChunk);
     return 'whole' in read ? kept(read.whole, bodies, reservation) : newUpload(read.start, reservation);

@@ -30,9 +30,9 @@ export async function readFields(
   request: Request,
   bodies: RequestBodies,
   { properties }: TObject,
-  session?: SessionUse,
+  use?: SessionUse,
 ): Promise<Readonly<Record<string, unknown>> | null> {
-  using body = await readBody(request, bodies, session);
+  using body = await readBody(request, bodies, use);
   const fields = parseFields(request.headers.get('content-type'), body.bytes);
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return null;
   const given = new Map<string, unknown>(Object.entries(fields));

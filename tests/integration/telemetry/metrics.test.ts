@@ -149,7 +149,7 @@ describe('the metrics', () => {
     });
 
     const { perSession, signInBodies, orderBodies, relayedBodies } = admission;
-    perSession.note({ ...perSession.useOf('a', false), calls: 1 });
+    perSession.count(perSession.useOf('a', false), false, 1);
     fill(streams);
     const holder = { permit: undefined };
     const refused = {
