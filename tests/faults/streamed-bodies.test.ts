@@ -82,6 +82,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
   const stream = async (plan: Plan, port: number) => {
     const exchange = new Exchange(new Request('http://gateway.test'), null);
     const ended = Promise.withResolvers<string>();
+    const upstreamEnd = Promise.withResolvers<void>();
     await Bun.sleep(plan.beginsAtMs);
     const token = plan.kind === 'public' ? undefined : `token-${port}`;
     const permit = await admission.enter(plan.kind, token, exchange);
@@ -91,7 +92,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
       await reserve(permit, plan.isSliced);
       const onUpstreamEnd = () => {
         live.delete(port);
-        exchange.close();
+        upstreamEnd.resolve();
       };
       const client = { connection: { localPort: 1, address: '127.0.0.1', port }, onUpstreamEnd };
       const drainMs = permit.rules.isGeneration ? 280_000 : undefined;
@@ -103,7 +104,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
         drainMs,
       );
       live.set(port, body);
-      exchange.keepOpen();
+      exchange.keepOpenUntil(upstreamEnd.promise);
       const pauses = plan.chunks.values();
       const write = () => Bun.sleep(pauses.next().value?.readerMs ?? 0).then(() => 1);
       const close = () => {
@@ -120,7 +121,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
       };
       void body.source.pull({ write, close, end, flush: () => 0, start: () => {} });
     } finally {
-      exchange.close();
+      exchange.handled();
     }
     return ended.promise;
   };

@@ -41,15 +41,15 @@ it('all that are left end at once, and only once', async () => {
   const { done, exchanges, exchange } = watched();
   const { promise, resolve } = Promise.withResolvers<Response>();
   const running = exchanges.run(exchange, () => promise);
-  exchange.keepOpen();
+  const work = Promise.withResolvers<void>();
+  exchange.keepOpenUntil(work.promise);
   exchanges.endAll();
   expect([done.splice(0), exchanges.size]).toEqual([['began', 'shutdown'], 0]);
   // Its handler responds after that, with a body.
   resolve(RESPONSE);
   await running;
-  exchange.keepOpen();
-  exchange.close();
-  exchange.close();
+  work.resolve();
+  await work.promise;
   expect(done).toEqual([200]);
 });
 

@@ -16,8 +16,8 @@ type ByteStream = ReadableStream<Chunk>;
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
 
 /**
- * How many seconds a connection may be silent: between two requests, or in one until {@link Exchange.keepConnection}. Bun
- * closes it up to 4 s early. Load balancers close theirs after 60 s; a request on one that the gateway closes is lost.
+ * Seconds of silence after which Bun closes a connection, up to 4 s early, until {@link Exchange.turnIdleTimeoutOff}.
+ * Load balancers close theirs after 60 s; a request on one that the gateway closes is lost.
  */
 export const IDLE_TIMEOUT_SECONDS = 75;
 
@@ -53,10 +53,10 @@ export class Exchange {
   permit: Permit | undefined;
   /** Learns once that the exchange has ended. */
   observer: { ended(exchange: Exchange): void } | undefined;
-  /** How many calls of {@link close} are still needed: one after the handler, and one for each {@link keepOpen}. */
-  #openings = 1;
+  /** How many keep it open: its handler, the body of the response, and each {@link keepOpenUntil}. */
+  #keepers = 1;
   #hasEnded = false;
-  #isKept = false;
+  #isIdleTimeoutOff = false;
 
   constructor(request: Request, server: Exchange['server']) {
     this.request = request;
@@ -66,14 +66,20 @@ export class Exchange {
     exchanges.set(request, this);
   }
 
-  /** Keeps the exchange open after its handler, until {@link close} is called once more. */
-  keepOpen(): void {
-    this.#openings++;
+  /** Keeps the exchange open after its handler, until the work has settled. */
+  keepOpenUntil(work: Promise<unknown>): void {
+    this.#keepers++;
+    const settled = () => this.#letGo();
+    void work.then(settled, settled);
   }
 
-  /** Ends the exchange, unless something keeps it open. */
-  close(): void {
-    if (--this.#openings === 0) this.end();
+  /** Its handler has responded, or failed. */
+  handled(): void {
+    this.#letGo();
+  }
+
+  #letGo(): void {
+    if (--this.#keepers === 0) this.end();
   }
 
   /** Gives everything back that the exchange has taken, whatever keeps it open. A second call does nothing. */
@@ -82,14 +88,14 @@ export class Exchange {
     this.#hasEnded = true;
     this.permit?.release();
     // The timeout belongs to the connection, which the client may use again.
-    if (this.#isKept) this.server?.timeout(this.request, IDLE_TIMEOUT_SECONDS);
+    if (this.#isIdleTimeoutOff) this.server?.timeout(this.request, IDLE_TIMEOUT_SECONDS);
     this.observer?.ended(this);
   }
 
   /** Turns Bun's idle timeout off until the end. Its maximum is 255 s, and it also cuts off slow readers. */
-  keepConnection(): void {
-    if (!this.#isKept) this.server?.timeout(this.request, 0);
-    this.#isKept = true;
+  turnIdleTimeoutOff(): void {
+    if (!this.#isIdleTimeoutOff) this.server?.timeout(this.request, 0);
+    this.#isIdleTimeoutOff = true;
   }
 
   /**
@@ -146,8 +152,8 @@ export class Exchange {
     if (!permit) throw new Error('a body is streamed only with a permit');
     const address = server?.requestIP(request);
     const connection = address ? { ...address, localPort: server?.port ?? 0 } : undefined;
-    this.keepOpen();
-    const client = { connection, onUpstreamEnd: () => this.close() };
+    this.#keepers++;
+    const client = { connection, onUpstreamEnd: () => this.#letGo() };
     const { source } = new ObservedBody(body, this.record, permit.memory, client, drainMs);
     // Not `new`: where the DOM's types are loaded, as for the browser tests, they replace Bun's, which know this source.
     return Reflect.construct(ReadableStream, [source]);

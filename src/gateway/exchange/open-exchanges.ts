@@ -10,8 +10,8 @@ interface Observer {
   ended(exchange: Exchange): void;
 }
 
-/** Often enough to come before the idle timeout, and seldom enough that short exchanges have ended by then. */
-const KEEP_CONNECTIONS_EVERY_MS = (IDLE_TIMEOUT_SECONDS * 1000) / 6;
+/** Often enough to turn it off before it ends, and seldom enough that short exchanges have ended by then. */
+const LOOK_EVERY_MS = (IDLE_TIMEOUT_SECONDS * 1000) / 6;
 const CHECK_EVERY_MS = 20;
 
 export class OpenExchanges {
@@ -31,7 +31,7 @@ export class OpenExchanges {
    */
   run(exchange: Exchange, handle: () => unknown): unknown {
     this.#open.add(exchange);
-    this.#timer ??= setInterval(() => this.#keepConnections(), KEEP_CONNECTIONS_EVERY_MS);
+    this.#timer ??= setInterval(() => this.#turnIdleTimeoutsOff(), LOOK_EVERY_MS);
     exchange.observer = this;
     let result: unknown;
     try {
@@ -69,7 +69,7 @@ export class OpenExchanges {
     try {
       if (response instanceof Response) this.#observer.responded(exchange, response);
     } finally {
-      exchange.close();
+      exchange.handled();
     }
     return response;
   }
@@ -77,7 +77,7 @@ export class OpenExchanges {
   #failed(exchange: Exchange, error: unknown): never {
     exchange.record.reason = 'internalError';
     exchange.record.cause = describeCause(error);
-    exchange.close();
+    exchange.handled();
     throw error;
   }
 
@@ -87,8 +87,8 @@ export class OpenExchanges {
     this.#observer.ended(exchange);
   }
 
-  #keepConnections(): void {
-    for (const exchange of this.#open) exchange.keepConnection();
+  #turnIdleTimeoutsOff(): void {
+    for (const exchange of this.#open) exchange.turnIdleTimeoutOff();
     if (this.#open.size) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

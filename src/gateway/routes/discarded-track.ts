@@ -19,8 +19,7 @@ export function refuseDiscarded(
   { headers }: UpstreamResponse,
 ): void {
   if (!discarded) return;
-  exchange.keepOpen();
-  void discarded.then(() => exchange.close());
+  exchange.keepOpenUntil(discarded);
   const ids = Object.entries(generationHeaders(headers)).filter(([name]) => name.startsWith('x-'));
   throw new GatewayError(502, 'generationNotStreamed', {
     headers: { ...proxyStatus('http_response_incomplete'), ...Object.fromEntries(ids) },

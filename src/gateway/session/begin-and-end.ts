@@ -50,10 +50,9 @@ export async function endSession(
     if (newest) pairs.push(newest);
     const revokes = settings.signOutRevokes && !hadEnded && !isRefreshing;
     const last = newest?.refreshToken ?? refreshToken;
-    exchange.keepOpen();
     const called = signOutUpstream(api, pairs, revokes ? last : undefined, record);
-    const ended = called.finally(() => exchange.close());
-    await Promise.race([ended, Bun.sleep(record.startedAt + RESPONDS_WITHIN_MS - performance.now())]);
+    exchange.keepOpenUntil(called);
+    await Promise.race([called, Bun.sleep(record.startedAt + RESPONDS_WITHIN_MS - performance.now())]);
   }
   cookies.clear(set);
 }
