@@ -2,7 +2,7 @@ import { expect, it } from 'bun:test';
 import manifest from '../../package.json';
 import { IDLE_TIMEOUT_SECONDS } from '../../src/gateway/exchange/exchange.ts';
 import { STOPPED_MS } from '../../src/gateway/exchange/observed-body.ts';
-import { PATIENCE_MS } from '../../src/gateway/exchange/upload.ts';
+import { BODY_PATIENCE_MS } from '../../src/gateway/exchange/upload.ts';
 import { SILENCE_MS } from '../../src/gateway/http/body-reader.ts';
 import { readDocument } from '../support/documents.ts';
 import { describeWith, program } from '../support/requirements.ts';
@@ -43,7 +43,7 @@ it('deploy/nginx.conf leaves the size and the pace of an upload to the gateway',
   const upload = /location \/api\/upstream\/ \{.*?\}/s.exec(text)?.[0] ?? '';
   const numberOf = (name: string) => Number(new RegExp(`${name} (\\d+)[ms];`).exec(upload)?.[1]);
   expect(numberOf('client_max_body_size') * 1024 ** 2).toBeGreaterThan(testSettings().maxUploadBytes);
-  expect(numberOf('client_body_timeout') * 1000).toBeGreaterThan(Math.max(PATIENCE_MS, SILENCE_MS));
+  expect(numberOf('client_body_timeout') * 1000).toBeGreaterThan(Math.max(BODY_PATIENCE_MS, SILENCE_MS));
 });
 
 // Bun closes an idle connection up to 4 s early. A POST that crosses that is lost, and must not be sent again.

@@ -16,7 +16,7 @@ export interface Shared extends Books {
 }
 
 /** How long a call waits for memory: as long as somebody would. */
-const PATIENCE_MS = 10_000;
+const CALL_PATIENCE_MS = 10_000;
 /** How long a track that is made already waits for memory: proxies wait no longer for a response. */
 const TRACK_PATIENCE_MS = 60_000;
 
@@ -53,7 +53,7 @@ export class ResponseMemory extends Account implements BodyMemory {
     if (ledger.isFree(rung) && this.#tryStart(endpoint) === 'served') return undefined;
     if (!this.isWithinShare(endpoint.price)) throw perSession.refusal();
     const attempt = () => this.#tryStart(endpoint);
-    return this.#wait(rung, attempt, PATIENCE_MS, signal, () => endpoint.price);
+    return this.#wait(rung, attempt, CALL_PATIENCE_MS, signal, () => endpoint.price);
   }
 
   #tryStart(endpoint: Endpoint): Attempt {
@@ -115,7 +115,7 @@ export class ResponseMemory extends Account implements BodyMemory {
     const attempt = () => this.#tryGrowTo(bytes, bodyRung);
     // What has arrived with the head is in memory while it waits.
     if (isExpendable && !ledger.fits(bodyRung, 0)) throw this.#refusal(bytes);
-    const patienceMs = isExpendable ? PATIENCE_MS : Number.POSITIVE_INFINITY;
+    const patienceMs = isExpendable ? CALL_PATIENCE_MS : Number.POSITIVE_INFINITY;
     return this.#wait(bodyRung, attempt, patienceMs, signal, () => bytes);
   }
 

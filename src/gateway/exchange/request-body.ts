@@ -4,7 +4,7 @@ import type { BodyReservation, RequestBodies } from '../admission/request-bodies
 import type { SessionUse } from '../admission/session-limit.ts';
 import { type Chunk, readBounded, readStart } from '../http/body-reader.ts';
 import { CLOSE, GatewayError } from '../http/errors.ts';
-import { MIN_BYTES_PER_SECOND, PATIENCE_MS, Upload } from './upload.ts';
+import { BODY_PATIENCE_MS, MIN_BYTES_PER_SECOND, Upload } from './upload.ts';
 
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 /** What the contract bounds. */
@@ -27,7 +27,7 @@ export async function readBody(
   bodies: RequestBodies,
   use?: SessionUse,
 ): Promise<RequestBody> {
-  const declaredBytes = declaredLength(request);
+  const declaredBytes = declaredRequestBytes(request);
   if (declaredBytes > BODY_LIMIT_BYTES) throw new GatewayError(413, 'bodyTooLarge');
   const reservation = bodies.open(declaredBytes, use);
   return arrive(bodies, reservation, async (onChunk) => {
@@ -52,7 +52,7 @@ export async function readBodyOrUpload(
 ): Promise<RequestBody | Upload> {
   const isBounded = BOUNDED_TYPE.test(request.headers.get('content-type') ?? '');
   if (limitBytes <= BODY_LIMIT_BYTES || isBounded || !request.body) return readBody(request, bodies, use);
-  const declaredBytes = declaredLength(request);
+  const declaredBytes = declaredRequestBytes(request);
   if (declaredBytes > limitBytes) throw new GatewayError(413, 'uploadTooLarge');
   const reader = request.body.getReader();
   const newUpload = (start: readonly Chunk[], reservation: BodyReservation) =>
@@ -65,7 +65,7 @@ export async function readBodyOrUpload(
   });
 }
 
-function declaredLength({ headers }: Request): number {
+function declaredRequestBytes({ headers }: Request): number {
   return Number(headers.get('content-length') ?? 0);
 }
 
@@ -83,7 +83,7 @@ async function arrive<Result>(
   let timer: Timer | undefined;
   // Bun itself has no deadline for request bodies.
   const checkDeadline = (elapsedMs: number) => {
-    const allowedMs = PATIENCE_MS + Math.floor(arrivedBytes / MIN_BYTES_PER_SECOND) * 1000;
+    const allowedMs = BODY_PATIENCE_MS + Math.floor(arrivedBytes / MIN_BYTES_PER_SECOND) * 1000;
     if (allowedMs > elapsedMs) timer = setTimeout(checkDeadline, allowedMs - elapsedMs, allowedMs);
     else reservation.drop(new GatewayError(408, 'bodyTooSlow', { headers: CLOSE }));
   };

@@ -5,7 +5,7 @@ import { type BodyReader, type Chunk, cancelQuietly, SILENCE_MS } from '../http/
 import { CLOSE, GatewayError } from '../http/errors.ts';
 
 /** How long a client may send nothing or too little. Each second at this rate restores one. */
-export const PATIENCE_MS = 25_000;
+export const BODY_PATIENCE_MS = 25_000;
 export const MIN_BYTES_PER_SECOND = 16 * 1024;
 /** What is handed on at a time. An upstream that reads 10 KB/s has sent a larger piece only after minutes. */
 const PIECE_BYTES = 64 * 1024;
@@ -31,7 +31,7 @@ export class Upload implements Disposable {
   #timer: Timer | undefined;
   #isStopped = false;
   /** How long the client may still be silent. */
-  #patienceMs = PATIENCE_MS;
+  #patienceMs = BODY_PATIENCE_MS;
 
   /**
    * @param start what has been read of it
@@ -111,7 +111,7 @@ export class Upload implements Disposable {
       if (this.#isStopped) await new Promise(() => {});
       const restoredMs = ((read.value?.byteLength ?? 0) / MIN_BYTES_PER_SECOND) * 1000;
       const spentMs = performance.now() - since;
-      this.#patienceMs = Math.min(PATIENCE_MS, this.#patienceMs - spentMs + restoredMs);
+      this.#patienceMs = Math.min(BODY_PATIENCE_MS, this.#patienceMs - spentMs + restoredMs);
       return read;
     } catch (cause) {
       throw cause instanceof GatewayError ? cause : new GatewayError(400, 'bodyIncomplete', { cause });

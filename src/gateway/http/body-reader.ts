@@ -107,7 +107,7 @@ export async function cancelQuietly(body: Pick<BodyReader, 'cancel'> | null): Pr
  */
 export async function drain(reader: BodyReader, longestMs: number): Promise<void> {
   const giveUp = () => cancelQuietly(reader);
-  const deadline = setTimeout(giveUp, longestMs);
+  const timer = setTimeout(giveUp, longestMs);
   const silence = setTimeout(giveUp, SILENCE_MS);
   try {
     for (;;) {
@@ -120,7 +120,7 @@ export async function drain(reader: BodyReader, longestMs: number): Promise<void
   } catch {
     // The upstream broke off, but no client is left to receive an error.
   } finally {
-    clearTimeout(deadline);
+    clearTimeout(timer);
     clearTimeout(silence);
   }
 }

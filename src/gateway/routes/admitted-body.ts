@@ -4,7 +4,7 @@ import { priceOfSlices, priceOfStream } from '../admission/prices.ts';
 import type { ResponseMemory } from '../admission/response-memory.ts';
 import { isStreamed } from '../http/body.ts';
 import type { RelayedBody } from '../upstream/relayed-body.ts';
-import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import { cancelBody, type UpstreamResponse } from '../upstream/upstream-response.ts';
 
 /**
  * Reserves what the body needs, where {@link RelayedBody} has not done it. Without memory, the body is discarded.
@@ -26,7 +26,7 @@ export function admitBody(
   memory.headArrived(Number.POSITIVE_INFINITY, status);
   const price = isSliced ? priceOfSlices(sliceBytes) : priceOfStream(Number.POSITIVE_INFINITY);
   const refuse = async (refusal: unknown) => {
-    await discard(upstream);
+    await cancelBody(upstream);
     throw refusal;
   };
   try {

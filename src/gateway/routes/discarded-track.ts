@@ -14,12 +14,12 @@ import type { UpstreamResponse } from '../upstream/upstream-response.ts';
  * @throws GatewayError 502 when the track is discarded
  */
 export function refuseDiscarded(
-  { discarded }: PaidTrack,
+  { drained }: PaidTrack,
   exchange: Exchange,
   { headers }: UpstreamResponse,
 ): void {
-  if (!discarded) return;
-  exchange.keepOpenUntil(discarded);
+  if (!drained) return;
+  exchange.keepOpenUntil(drained);
   const ids = Object.entries(generationHeaders(headers)).filter(([name]) => name.startsWith('x-'));
   throw new GatewayError(502, 'generationNotStreamed', {
     headers: { ...proxyStatus('http_response_incomplete'), ...Object.fromEntries(ids) },

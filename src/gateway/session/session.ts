@@ -17,7 +17,7 @@ import { Buffered } from '../upstream/body-modes.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
-import { asDecoded, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import { asDecoded, cancelBody, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { FoundTokens, SessionCookies } from './cookies.ts';
 
 /** What the sessions of all requests share. */
@@ -196,7 +196,7 @@ export class Session {
     const { record, set } = this.#exchange;
     const { accessToken } = this.readTokens();
     const outcome = await refreshCoordinator.refresh(refreshToken, record, this.#arrivedAt, accessToken);
-    if (first && outcome.kind !== 'unreachable') await discard(first);
+    if (first && outcome.kind !== 'unreachable') await cancelBody(first);
     switch (outcome.kind) {
       case 'renewed':
         this.#pair = outcome.pair;

@@ -1,4 +1,4 @@
-/** The ways to read a response's body: passed on as it arrives, or read as a whole. */
+/** How a response's body is read: the interface, and the buffered way. RelayedBody and GeneratedTrack pass it on. */
 
 import type { Body, StreamedBody } from '../http/body.ts';
 import { ONE_WRITE_BYTES } from '../http/body.ts';
@@ -6,7 +6,7 @@ import { type Chunk, readBounded } from '../http/body-reader.ts';
 import type { Deadline } from './deadline.ts';
 import { declaredLength } from './upstream-response.ts';
 
-/** How much of a body is read before the call returns, and how much of that the call's deadline covers. */
+/** How much of a body is read before the call returns: that much the call's deadline covers. */
 export interface BodyMode {
   /** Whether Bun decodes the body. One that is passed on must match its Content-Encoding and Content-Length. */
   readonly isDecoded: boolean;
@@ -19,7 +19,7 @@ const DECODED_LIMIT_BYTES = 8 * 1024 * 1024;
 /** A buffered body up to this size needs no memory of its own, because what every call reserves includes it. */
 const LARGE_BYTES = 16 * 1024;
 
-/** The body is decoded and in memory when the call returns. The deadline covers all of it. */
+/** The body is decoded and in memory when the call returns. */
 export class Buffered implements BodyMode {
   readonly isDecoded = true;
   readonly #admitLarge: ((bytes: number) => void) | undefined;

@@ -20,22 +20,22 @@ export async function readErrorMessage(
   { body }: UpstreamResponse,
   timeoutMs: number,
 ): Promise<string | undefined> {
-  const error = jsonOf({ body: isStreamed(body) ? await readStart(body.reader, timeoutMs) : body });
+  const error = jsonOf({ body: isStreamed(body) ? await readBriefly(body.reader, timeoutMs) : body });
   if (Value.Check(ErrorObject, error)) return error.error.message;
   if (Value.Check(MessageObject, error)) return error.message;
   return undefined;
 }
 
 /** Returns null when the body is too large, late or incomplete. */
-export async function readStart(reader: BodyReader | null, timeoutMs: number): Promise<Chunk | null> {
+export async function readBriefly(reader: BodyReader | null, timeoutMs: number): Promise<Chunk | null> {
   const late = Promise.withResolvers<undefined>();
-  const deadline = setTimeout(late.resolve, timeoutMs);
+  const timer = setTimeout(late.resolve, timeoutMs);
   try {
     return (await Promise.race([readBounded(chunksOf(reader), LIMIT_BYTES), late.promise])) ?? null;
   } catch {
     return null;
   } finally {
-    clearTimeout(deadline);
+    clearTimeout(timer);
     void cancelQuietly(reader);
   }
 }

@@ -6,7 +6,7 @@ import { Buffered } from './body-modes.ts';
 import { type ByteRange, contentRange, lengthOf, longRange, totalOf, withRange } from './byte-range.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
 import type { SlicedAddresses } from './sliced-addresses.ts';
-import { discard, type UpstreamResponse } from './upstream-response.ts';
+import { cancelBody, type UpstreamResponse } from './upstream-response.ts';
 
 /** Of a slice. The first one is passed on as it arrives, so its rest would wait in Bun's buffers for a listener who stops. */
 const FIRST_SHARE = 1 / 4;
@@ -70,7 +70,7 @@ async function fetchAll(call: UpstreamCall, slicing: Slicing): Promise<UpstreamR
     all.delete('content-range');
     return { ...response, status: 200, headers: all };
   }
-  await discard(response);
+  await cancelBody(response);
   slicing.addresses.note(call.url, true);
   return slicing.fetcher.fetch(call);
 }
@@ -103,7 +103,7 @@ async function fetchRange(
   const begun = body instanceof Uint8Array ? { firstChunk: body, reader: null } : body;
   const restBytes = firstBytes - (begun?.firstChunk?.byteLength ?? 0);
   if (!isInOrder || !isStrong || !begun || restBytes < 0 || headers.has('content-encoding')) {
-    await discard(response);
+    await cancelBody(response);
     return fetcher.fetch(call);
   }
   addresses.note(call.url, false);

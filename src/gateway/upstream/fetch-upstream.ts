@@ -22,7 +22,7 @@ export interface UpstreamCall {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array<ArrayBuffer> | Upload;
-  /** Until the head of the response. It counts from the end of an upload. */
+  /** Until the call returns; its body mode may pause or restart that. It counts from the end of an upload. */
   readonly timeoutMs: number;
   readonly bodyMode: BodyMode;
   /** The client's signal, for a call that is useless once the client has disconnected. */

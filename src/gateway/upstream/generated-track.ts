@@ -3,7 +3,7 @@
 import type { Body } from '../http/body.ts';
 import { type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
 import type { Deadline } from './deadline.ts';
-import { readStart } from './error-message.ts';
+import { readBriefly } from './error-message.ts';
 import type { PaidTrack } from './paid-track.ts';
 import { isSuccess } from './upstream-response.ts';
 
@@ -37,13 +37,13 @@ export class GeneratedTrack implements BodyMode {
 
   async #readTrack(response: Response, deadline: Deadline): Promise<Body | undefined> {
     const body = await this.#track.read(response, deadline);
-    return body ?? (this.#track.discarded ? null : undefined);
+    return body ?? (this.#track.drained ? null : undefined);
   }
 
   #readError({ status, body }: Response): Body | Promise<Body> {
     const reader = body?.getReader() ?? null;
     const isRepeated = status === 401 && this.#mayRefresh;
     this.#mayRefresh = false;
-    return isRepeated ? reader && { reader } : readStart(reader, this.#errorMs);
+    return isRepeated ? reader && { reader } : readBriefly(reader, this.#errorMs);
   }
 }

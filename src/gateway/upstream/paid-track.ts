@@ -9,21 +9,21 @@ import { declaredLength } from './upstream-response.ts';
 /** The body is passed on in chunks, and the call's deadline ends with its first byte. */
 export class PaidTrack {
   /** Resolves when a track that no client gets has come to its end; undefined for any other. */
-  discarded: Promise<void> | undefined;
+  drained: Promise<void> | undefined;
   readonly #memory: Pick<ResponseMemory, 'admitTrack'>;
-  readonly #discardMs: number;
+  readonly #drainMs: number;
 
   /**
-   * @param memory is asked for memory before the track is read. When there is none, the track is discarded as it arrives,
-   *   because the upstream has to finish it
-   * @param discardMs how long a discarded track may take
+   * @param memory is asked for memory before the track is read. When there is none, the track is drained, because the
+   *   upstream has to finish it
+   * @param drainMs how long that may take
    */
-  constructor(memory: Pick<ResponseMemory, 'admitTrack'>, discardMs: number) {
+  constructor(memory: Pick<ResponseMemory, 'admitTrack'>, drainMs: number) {
     this.#memory = memory;
-    this.#discardMs = discardMs;
+    this.#drainMs = drainMs;
   }
 
-  /** Returns null for a track that is discarded, or has no byte. */
+  /** Returns null for a track that is drained, or has no byte. */
   read(response: Response, deadline: Deadline): Body | Promise<Body> {
     const isAdmitted = this.#memory.admitTrack(declaredLength(response.headers), deadline.signal);
     return isAdmitted instanceof Promise
@@ -33,13 +33,13 @@ export class PaidTrack {
 
   #begin(response: Response, deadline: Deadline, isAdmitted: boolean): Body | Promise<Body> {
     if (isAdmitted) return fitsOneWrite(response) ? readWhole(response) : awaitFirstByte(response.body);
-    this.discarded = this.#discard(response, deadline);
+    this.drained = this.#drain(response, deadline);
     return null;
   }
 
   /** The body never becomes a JavaScript object, so that it takes little memory. */
-  #discard(response: Response, deadline: Deadline): Promise<void> {
-    const longest = setTimeout(expire, this.#discardMs, deadline);
+  #drain(response: Response, deadline: Deadline): Promise<void> {
+    const longest = setTimeout(expire, this.#drainMs, deadline);
     const end = () => clearTimeout(longest);
     return Bun.write('/dev/null', response).then(end, end);
   }

@@ -47,7 +47,7 @@ export async function* chunksOf(reader: BodyReader | null): AsyncGenerator<Chunk
 }
 
 /** Cancels a streamed body, because an unread one would keep its connection open. */
-export async function discard({ body }: UpstreamResponse): Promise<void> {
+export async function cancelBody({ body }: UpstreamResponse): Promise<void> {
   if (isStreamed(body)) await cancelQuietly(body.reader);
 }
 
