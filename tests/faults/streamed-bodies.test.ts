@@ -67,7 +67,7 @@ function faultsOf(body: ObservedBody, cutOff: CutOff, others: readonly ObservedB
   const stands = (each: ObservedBody) =>
     each.memory.isExpendable &&
     each.waitsFor === 'reader' &&
-    now - each.readAt >= (isPublic(each) ? 10_000 : 30_000);
+    now - each.takenAt >= (isPublic(each) ? 10_000 : 30_000);
   const standing = others.filter(stands);
   if (!body.memory.isExpendable) return ['a change was cut off'];
   if (cutOff === 'no memory' && standing.some((each) => isPublic(each) || !isPublic(body)))
@@ -97,7 +97,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
       const client = { connection: { localPort: 1, address: '127.0.0.1', port }, onUpstreamEnd };
       const drainMs = permit.rules.isGeneration ? 280_000 : undefined;
       const body = new ObservedBody(
-        { reader: readerOf(plan) },
+        { rest: readerOf(plan) },
         exchange.record,
         permit.memory,
         client,

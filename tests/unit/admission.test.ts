@@ -47,7 +47,7 @@ function start(environment: Environment = {}) {
     await permit.memory.reserveBody(priceOfStream(10 * BEHIND_BYTES), 10 * BEHIND_BYTES, client.signal);
     const record = new RequestRecord(new Request('http://gateway.test'));
     const of = { connection: undefined, onUpstreamEnd: () => {} };
-    new ObservedBody({ reader: null }, record, permit.memory, of).waitsFor = 'reader';
+    new ObservedBody({ rest: null }, record, permit.memory, of).waitsFor = 'reader';
     return record;
   };
   /** Takes what the rung has, but for so many bytes. */
@@ -409,7 +409,7 @@ describe('a body', () => {
     const permit = await enter('generation', 'token');
     permit.memory.admitTrack(UNKNOWN, client.signal);
     const record = new RequestRecord(new Request('http://gateway.test'));
-    const body = new ObservedBody({ reader: null }, record, permit.memory, {
+    const body = new ObservedBody({ rest: null }, record, permit.memory, {
       connection: undefined,
       onUpstreamEnd: () => {},
     });

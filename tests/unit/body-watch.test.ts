@@ -23,7 +23,7 @@ function watching() {
     const unused = { tryReserveRead: () => true, fallBehind };
     const ignored = { onRead: () => {}, catchUp: () => {}, giveBodyUp: () => {} };
     const body = {
-      ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now } as const),
+      ...({ waitsFor: 'reader', waitsSince: bodies.now, takenAt: bodies.now } as const),
       connection: undefined,
       isComplete: false,
       memory: { bodies, use, isExpendable, ...unused, ...ignored },
@@ -45,7 +45,7 @@ describe('room', () => {
   it('is made by public bodies before those of users, longest still first, and last by those who lack memory', async () => {
     const { bodies, cut, add } = watching();
     add('of a user, starved', { use: own, waitsFor: 'memory' });
-    add('of a user', { use: others, readAt: 100 });
+    add('of a user', { use: others, takenAt: 100 });
     add('of a user, oldest', { use: own });
     add('public');
     await pass(100);
@@ -78,7 +78,7 @@ describe('room', () => {
     await pass(9900);
     expect(bodies.makeRoom(() => cut.length > 0)).toBeFalse();
     await pass(20_100);
-    reader.readAt = bodies.now;
+    reader.takenAt = bodies.now;
     // Strangers take nothing from users, and a session beyond its share nothing from another.
     expect(bodies.makeRoom(() => false, stranger)).toBeFalse();
     expect(cut).toEqual([]);

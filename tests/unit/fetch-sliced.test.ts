@@ -69,7 +69,7 @@ function bodyOf({ bytes, breaks }: Parts, isBuffered: boolean, firstBytes: numbe
     if (step?.done !== false) await cancel();
     return step ?? Promise.reject(new TypeError('reset'));
   };
-  return { firstChunk: bytes.slice(0, firstBytes), reader: { read, cancel } };
+  return { firstChunk: bytes.slice(0, firstBytes), rest: { read, cancel } };
 }
 
 /** Only a part says where it belongs. */
@@ -117,16 +117,16 @@ async function read({ body }: UpstreamResponse, most: number, calls: readonly Up
   if (body === null || body instanceof Uint8Array) throw new Error('it is not streamed');
   const bytes = [...(body.firstChunk ?? [])];
   for (let count = 1; count < most; count++) {
-    const hasArrived = body.reader?.hasArrived;
+    const hasArrived = body.rest?.hasArrived;
     const asked = calls.length;
-    const piece = await body.reader?.read().catch(() => undefined);
+    const piece = await body.rest?.read().catch(() => undefined);
     // Memory is reserved for what the upstream is asked for.
     if (piece || hasArrived) expect(hasArrived).toBe(calls.length === asked);
     if (!piece) return { bytes, ending: 'broken' } as const;
     if (piece.done) return { bytes, ending: 'whole' } as const;
     bytes.push(...piece.value);
   }
-  await body.reader?.cancel();
+  await body.rest?.cancel();
   return { bytes, ending: 'left' } as const;
 }
 

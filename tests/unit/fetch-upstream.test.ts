@@ -98,8 +98,8 @@ describe('the deadline of fetchUpstream()', () => {
     jest.advanceTimersByTime(60_000);
     if (body === null || body instanceof Uint8Array) throw new Error('it is not streamed');
     (await upstream.socket).write('second');
-    expect(Buffer.from((await body.reader?.read())?.value ?? '').toString()).toBe('second');
-    await body.reader?.cancel();
+    expect(Buffer.from((await body.rest?.read())?.value ?? '').toString()).toBe('second');
+    await body.rest?.cancel();
   });
 });
 

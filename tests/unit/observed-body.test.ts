@@ -29,9 +29,9 @@ function observed(kind: 'relayed' | 'paid' | 'complete', connection?: Connection
   const onCancel = spyOn(reader, 'cancel');
   const record = new RequestRecord(new Request('http://gateway.test'));
   const bodies = {
-    relayed: { reader },
-    paid: { firstChunk: new Uint8Array(KiB), reader },
-    complete: { firstChunk: new Uint8Array(KiB * KiB), reader: null },
+    relayed: { rest: reader },
+    paid: { firstChunk: new Uint8Array(KiB), rest: reader },
+    complete: { firstChunk: new Uint8Array(KiB * KiB), rest: null },
   };
   const isPaid = kind === 'paid';
   const admission = new Admission(testSettings());
@@ -129,7 +129,7 @@ describe('a body', () => {
     await push(KiB);
     await pass(20_000);
     const tryReserveRead = spyOn(permit.memory, 'tryReserveRead').mockImplementation(
-      () => body.readAt === permit.memory.bodies.now,
+      () => body.takenAt === permit.memory.bodies.now,
     );
     await take();
     expect(tryReserveRead.mock.results).toEqual([{ type: 'return', value: true }]);

@@ -10,7 +10,7 @@ export interface WatchedBody {
   readonly waitsFor: 'upstream' | 'reader' | 'memory';
   readonly waitsSince: number;
   /** When its reader was last seen to take something. */
-  readonly readAt: number;
+  readonly takenAt: number;
   /** Whether all of it has been written, and the kernel has not yet sent it. */
   readonly isComplete: boolean;
   readonly memory: BodyMemory;
@@ -163,13 +163,13 @@ export class BodyWatch {
       (a, b) =>
         Number(isOfGuest(b)) - Number(isOfGuest(a)) ||
         Number(a.waitsFor === 'memory') - Number(b.waitsFor === 'memory') ||
-        a.readAt - b.readAt,
+        a.takenAt - b.takenAt,
     );
   }
 
   #standsStill(body: WatchedBody): boolean {
     const longest = isOfGuest(body) ? STANDING_MS.ofGuest : STANDING_MS.ofUser;
-    return body.waitsFor !== 'upstream' && this.now - body.readAt >= longest;
+    return body.waitsFor !== 'upstream' && this.now - body.takenAt >= longest;
   }
 
   #tick(): void {

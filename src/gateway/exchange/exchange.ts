@@ -144,7 +144,7 @@ export class Exchange {
     // Bun would send a larger body with a system call for every part of every header, and then wait for delayed
     // acknowledgements of the client. It does neither for a stream.
     if (!body || bytes <= ONE_WRITE_BYTES) return body;
-    return this.#observed({ firstChunk: body, reader: null });
+    return this.#observed({ firstChunk: body, rest: null });
   }
 
   #observed(body: StreamedBody, drainMs?: number): ByteStream {

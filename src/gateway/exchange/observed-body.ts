@@ -29,7 +29,7 @@ export class ObservedBody implements WatchedBody {
   readonly source: Bun.DirectUnderlyingSource<Chunk>;
   waitsFor: WatchedBody['waitsFor'] = 'upstream';
   waitsSince: number;
-  readAt: number;
+  takenAt: number;
   isComplete = false;
   readonly #body: StreamedBody;
   readonly #record: RequestRecord;
@@ -60,7 +60,7 @@ export class ObservedBody implements WatchedBody {
     this.#client = client;
     this.#drainMs = drainMs;
     this.waitsSince = memory.bodies.now;
-    this.readAt = memory.bodies.now;
+    this.takenAt = memory.bodies.now;
     record.bytes = 0;
     this.source = {
       type: 'direct',
@@ -68,7 +68,7 @@ export class ObservedBody implements WatchedBody {
       cancel: () => {
         if (this.#isOver) return;
         record.clientGone ??= 'streaming';
-        this.#onReaderLost();
+        this.#onClientLost();
       },
     };
     memory.bodies.add(this);
@@ -80,18 +80,25 @@ export class ObservedBody implements WatchedBody {
 
   check(now: number): void {
     const waitedMs = now - this.waitsSince;
-    if (this.waitsFor === 'upstream') {
-      this.memory.catchUp();
-      if (waitedMs >= SILENCE_MS) this.#onUpstreamLost('stalled');
-    } else if (this.waitsFor === 'memory' && this.#tryReserveRead()) this.#onWaited?.();
-    else if ((this.waitsFor === 'memory' ? waitedMs : now - this.readAt) >= STOPPED_MS)
-      this.cutOff(this.waitsFor === 'memory' ? 'no memory' : 'stopped reading');
-    else if (waitedMs >= BEHIND_MS && !this.isComplete) this.memory.fallBehind();
+    switch (this.waitsFor) {
+      case 'upstream':
+        this.memory.catchUp();
+        if (waitedMs >= SILENCE_MS) this.#onUpstreamLost('stalled');
+        return;
+      case 'memory':
+        if (this.#tryReserveRead()) this.#onWaited?.();
+        else if (waitedMs >= STOPPED_MS) this.cutOff('no memory');
+        else if (waitedMs >= BEHIND_MS) this.memory.fallBehind();
+        return;
+      case 'reader':
+        if (now - this.takenAt >= STOPPED_MS) this.cutOff('stopped reading');
+        else if (waitedMs >= BEHIND_MS && !this.isComplete) this.memory.fallBehind();
+    }
   }
 
   noteQueue(bytes: number, now: number): void {
     if (this.isComplete && bytes === 0) this.#onWaited?.();
-    if (bytes === 0 || bytes < this.#queuedBytes) this.readAt = now;
+    if (bytes === 0 || bytes < this.#queuedBytes) this.takenAt = now;
     this.#queuedBytes = bytes;
     this.#isDrained = bytes < DRAINED_BYTES;
   }
@@ -99,24 +106,24 @@ export class ObservedBody implements WatchedBody {
   cutOff(why: CutOff): void {
     this.#record.cutOff = why;
     this.#breakConnection();
-    this.#onReaderLost();
+    this.#onClientLost();
   }
 
   async #pass(sink: ReadableStreamDirectController): Promise<void> {
-    const { firstChunk, reader } = this.#body;
+    const { firstChunk, rest } = this.#body;
     this.#sink = sink;
     for (let chunk: Chunk | undefined = firstChunk ?? EMPTY; chunk; ) {
       const taken = this.#write(chunk, sink);
       if (taken) {
         await taken;
-        this.readAt = this.memory.bodies.now;
-        this.#isSlow = this.readAt - this.waitsSince >= BEHIND_MS;
+        this.takenAt = this.memory.bodies.now;
+        this.#isSlow = this.takenAt - this.waitsSince >= BEHIND_MS;
       } else this.#isSlow = false;
-      const reserved = reader && this.#reserveRead();
+      const reserved = rest && this.#reserveRead();
       if (reserved) await reserved;
       if (this.#isOver) return;
       this.#noteWaitFor('upstream');
-      chunk = (await reader?.read())?.value;
+      chunk = (await rest?.read())?.value;
       this.memory.onRead();
       if (this.#isOver) return;
     }
@@ -154,7 +161,7 @@ export class ObservedBody implements WatchedBody {
 
   /** Returns a promise when there is no memory. */
   #reserveRead(): Promise<void> | undefined {
-    const isReserved = this.#isOver || this.#body.reader?.hasArrived || this.#tryReserveRead();
+    const isReserved = this.#isOver || this.#body.rest?.hasArrived || this.#tryReserveRead();
     return isReserved ? undefined : this.#waitUntilReady('memory');
   }
 
@@ -167,7 +174,7 @@ export class ObservedBody implements WatchedBody {
   #noteWaitFor(whom: WatchedBody['waitsFor']): void {
     this.waitsFor = whom;
     this.waitsSince = this.memory.bodies.now;
-    this.readAt = this.waitsSince;
+    this.takenAt = this.waitsSince;
   }
 
   #waitUntilReady(whom: WatchedBody['waitsFor']): Promise<void> {
@@ -183,15 +190,14 @@ export class ObservedBody implements WatchedBody {
     this.#onWaited?.();
   }
 
-  #onReaderLost(): void {
+  #onClientLost(): void {
     this.#finish();
     this.memory.giveBodyUp();
-    const { reader } = this.#body;
-    if (reader && this.#drainMs !== undefined)
-      void drain(reader, this.#drainMs).then(this.#client.onUpstreamEnd);
+    const { rest } = this.#body;
+    if (rest && this.#drainMs !== undefined) void drain(rest, this.#drainMs).then(this.#client.onUpstreamEnd);
     else {
       this.#client.onUpstreamEnd();
-      void cancelQuietly(reader);
+      void cancelQuietly(rest);
     }
   }
 
@@ -202,7 +208,7 @@ export class ObservedBody implements WatchedBody {
     this.#record.cause = cause;
     this.#breakConnection();
     this.#client.onUpstreamEnd();
-    void cancelQuietly(this.#body.reader);
+    void cancelQuietly(this.#body.rest);
   }
 
   /** Resets the connection, so that a partial body never looks complete. Before `pull` returns, Bun would print the error. */

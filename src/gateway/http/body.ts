@@ -9,7 +9,7 @@ export interface StreamedBody {
   /** The chunk that has already been read. */
   readonly firstChunk?: Chunk;
   /** Null when the first chunk is the whole body. */
-  readonly reader: BodyReader | null;
+  readonly rest: BodyReader | null;
 }
 
 /** Null when it is empty. */

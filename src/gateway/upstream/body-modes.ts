@@ -74,8 +74,8 @@ function chunkOf(body: ArrayBuffer): Chunk | null {
  * any other one in 13. A body that ends without a byte becomes null.
  */
 export async function awaitFirstByte(body: Response['body']): Promise<StreamedBody | null> {
-  const reader = body?.getReader();
-  let read = await reader?.read();
-  while (read?.value?.byteLength === 0) read = await reader?.read();
-  return reader && read?.value ? { firstChunk: read.value, reader } : null;
+  const rest = body?.getReader();
+  let read = await rest?.read();
+  while (read?.value?.byteLength === 0) read = await rest?.read();
+  return rest && read?.value ? { firstChunk: read.value, rest } : null;
 }

@@ -20,7 +20,7 @@ export async function readErrorMessage(
   { body }: UpstreamResponse,
   timeoutMs: number,
 ): Promise<string | undefined> {
-  const error = jsonOf({ body: isStreamed(body) ? await readBriefly(body.reader, timeoutMs) : body });
+  const error = jsonOf({ body: isStreamed(body) ? await readBriefly(body.rest, timeoutMs) : body });
   if (Value.Check(ErrorObject, error)) return error.error.message;
   if (Value.Check(MessageObject, error)) return error.message;
   return undefined;

@@ -100,7 +100,7 @@ async function fetchRange(
   const etag = headers.get('etag') ?? '';
   // A weak one does not identify bytes. @see RFC 9110 section 8.8.3
   const isStrong = etag.startsWith('"');
-  const begun = body instanceof Uint8Array ? { firstChunk: body, reader: null } : body;
+  const begun = body instanceof Uint8Array ? { firstChunk: body, rest: null } : body;
   const restBytes = firstBytes - (begun?.firstChunk?.byteLength ?? 0);
   if (!isInOrder || !isStrong || !begun || restBytes < 0 || headers.has('content-encoding')) {
     await cancelBody(response);
@@ -108,12 +108,12 @@ async function fetchRange(
   }
   addresses.note(call.url, false);
   record.slices = 1;
-  const range = { whole, total, etag, rest: begun.reader, restBytes, next: asked.last + 1 };
-  const reader = new SliceReader(range, call, slicing);
+  const range = { whole, total, etag, rest: begun.rest, restBytes, next: asked.last + 1 };
+  const rest = new SliceReader(range, call, slicing);
   const continued = new Headers(headers);
   continued.set('content-range', contentRange(whole, total));
   continued.set('content-length', String(lengthOf(whole)));
-  return { ...response, headers: continued, body: { ...begun, reader }, isSliced: true };
+  return { ...response, headers: continued, body: { ...begun, rest }, isSliced: true };
 }
 
 /** Reads the rest of the first slice, and then asks the upstream for one slice after the other. */

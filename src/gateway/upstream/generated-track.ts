@@ -41,9 +41,9 @@ export class GeneratedTrack implements BodyMode {
   }
 
   #readError({ status, body }: Response): Body | Promise<Body> {
-    const reader = body?.getReader() ?? null;
+    const rest = body?.getReader() ?? null;
     const isRepeated = status === 401 && this.#mayRefresh;
     this.#mayRefresh = false;
-    return isRepeated ? reader && { reader } : readBriefly(reader, this.#errorMs);
+    return isRepeated ? rest && { rest } : readBriefly(rest, this.#errorMs);
   }
 }

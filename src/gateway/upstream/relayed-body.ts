@@ -35,7 +35,7 @@ export class RelayedBody implements BodyMode {
     const { status, headers, body } = response;
     if (fitsOneWrite(response)) return readWhole(response);
     // A refresh need not wait for the body of a 401.
-    if (status === 401) return body && { reader: body.getReader() };
+    if (status === 401) return body && { rest: body.getReader() };
     // A HEAD and a 304 name the length of a body that they do not have.
     if (!body) return null;
     if (this.#track && isSuccess(response)) return this.#track.read(response, deadline);

@@ -48,7 +48,7 @@ export async function* chunksOf(reader: BodyReader | null): AsyncGenerator<Chunk
 
 /** Cancels a streamed body, because an unread one would keep its connection open. */
 export async function cancelBody({ body }: UpstreamResponse): Promise<void> {
-  if (isStreamed(body)) await cancelQuietly(body.reader);
+  if (isStreamed(body)) await cancelQuietly(body.rest);
 }
 
 /** Parses the JSON of a buffered response; undefined when the body is not JSON. */
