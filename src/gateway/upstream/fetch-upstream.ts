@@ -1,6 +1,6 @@
 /** Sends every request to another server, with a deadline and with failures that are safe to report to a client. */
 
-import { Upload } from '../exchange/upload.ts';
+import type { Chunk } from '../http/body-reader.ts';
 import { GatewayError } from '../http/errors.ts';
 import type { MessageKey } from '../http/messages.ts';
 import { type ProxyError, proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
@@ -16,12 +16,20 @@ import { Deadline } from './deadline.ts';
 import { KeptConnections } from './kept-connections.ts';
 import type { UpstreamResponse } from './upstream-response.ts';
 
+/** A body that is too long to be kept, so that it can be sent only once. */
+interface StreamedUpload {
+  readonly headers: Readonly<Record<string, string>>;
+  open(observer: ReturnType<Deadline['ofUpload']>): ReadableStream<Chunk>;
+  /** Nobody gets the rest. */
+  stop(): void;
+}
+
 export interface UpstreamCall {
   readonly name: CallName;
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array<ArrayBuffer> | Upload;
+  readonly body?: string | Chunk | StreamedUpload;
   /** Until the call returns; its body mode may pause or restart that. It counts from the end of an upload. */
   readonly timeoutMs: number;
   readonly bodyMode: BodyMode;
@@ -64,8 +72,8 @@ export async function fetchUpstream(
   let outcome: CallRecord['outcome'] = 'client_gone';
   try {
     const response = await fetch(call.url, requestOf(call, record, accessToken, span, deadline));
-    if (call.body instanceof Upload) {
-      // Nobody gets the rest. The connection to the upstream ends with the response.
+    if (isUpload(call.body)) {
+      // The connection to the upstream ends with the response.
       call.body.stop();
       // The time has not begun when the upstream responds in the middle of the upload.
       deadline.restart(call.timeoutMs);
@@ -96,8 +104,7 @@ function requestOf(
   span: CallSpan | undefined,
   deadline: Deadline,
 ): BunFetchRequestInit {
-  const isUpload = body instanceof Upload;
-  const isRepeatable = REPEATABLE_METHODS.has(method) && !isUpload;
+  const isRepeatable = REPEATABLE_METHODS.has(method) && !isUpload(body);
   return {
     method,
     headers: {
@@ -107,13 +114,13 @@ function requestOf(
         authorization: `Bearer ${accessToken}`,
       }),
       ...headers,
-      ...(isUpload && body.headers),
+      ...(isUpload(body) && body.headers),
       ...record.headers,
       ...span?.headers,
       // The identity provider knows the client's address: the client has been there itself.
       ...(name !== 'token' && record.clientAddressHeaders),
     },
-    body: isUpload ? body.open(deadline.ofUpload(timeoutMs)) : (body ?? null),
+    body: isUpload(body) ? body.open(deadline.ofUpload(timeoutMs)) : (body ?? null),
     signal: deadline.signal,
     // Following a 307 would send the body, perhaps with a refresh token, to another host.
     redirect: 'manual',
@@ -123,6 +130,10 @@ function requestOf(
     session: isRepeatable ? connections.pool() : undefined,
     timeout: Math.max(timeoutMs, MIN_IDLE_TIMEOUT_MS),
   };
+}
+
+function isUpload(body: UpstreamCall['body']): body is StreamedUpload {
+  return typeof body === 'object' && 'open' in body;
 }
 
 /** Whether the client's body was too large, too slow or broken off. */
