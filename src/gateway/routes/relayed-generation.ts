@@ -8,8 +8,7 @@ import { readBody } from '../exchange/request-body.ts';
 import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
 import type { Session, SessionParts } from '../session/session.ts';
 import { PaidTrack } from '../upstream/paid-track.ts';
-import { RelayedBody } from '../upstream/relayed-body.ts';
-import { admitBody } from './admitted-body.ts';
+import { admitBody, RelayedBody } from '../upstream/relayed-body.ts';
 import { refuseDiscarded } from './discarded-track.ts';
 import { mappingOf, type UpstreamTarget } from './proxy-target.ts';
 

@@ -12,10 +12,9 @@ import type { Session, SessionParts, SessionPlugin } from '../session/session.ts
 import { Buffered } from '../upstream/body-modes.ts';
 import { type Fetcher, fetchSliced } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
-import { RelayedBody } from '../upstream/relayed-body.ts';
+import { admitBody, RelayedBody } from '../upstream/relayed-body.ts';
 import { SlicedAddresses } from '../upstream/sliced-addresses.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import { admitBody } from './admitted-body.ts';
 import { mappingOf, PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 import { isGeneration, relayGeneration } from './relayed-generation.ts';
 

@@ -1,13 +1,13 @@
 /** Reads the response to a proxied call, whose head waits unread until there is memory for the body. */
 
-import { priceOfStream } from '../admission/prices.ts';
+import { priceOfSlices, priceOfStream } from '../admission/prices.ts';
 import type { ResponseMemory } from '../admission/response-memory.ts';
-import type { Body } from '../http/body.ts';
+import { type Body, isStreamed } from '../http/body.ts';
 import { SILENCE_MS } from '../http/body-reader.ts';
 import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
 import type { Deadline } from './deadline.ts';
 import type { PaidTrack } from './paid-track.ts';
-import { declaredLength, isSuccess } from './upstream-response.ts';
+import { cancelBody, declaredLength, isSuccess, type UpstreamResponse } from './upstream-response.ts';
 
 type Memory = Pick<ResponseMemory, 'headArrived' | 'learn' | 'reserveBody'>;
 
@@ -53,5 +53,36 @@ export class RelayedBody implements BodyMode {
       this.#memory.learn(begun?.firstChunk?.byteLength ?? 0, status);
       return begun;
     });
+  }
+}
+
+/**
+ * Reserves what a body needs for which {@link RelayedBody} has reserved nothing: a small one, one in slices, and that of a
+ * 401. Without memory, the body is cancelled.
+ *
+ * @throws GatewayError as {@link ResponseMemory.reserveBody} does
+ */
+export function admitBody(
+  memory: ResponseMemory,
+  upstream: UpstreamResponse,
+  sliceBytes: number,
+  signal: AbortSignal,
+): Promise<void> | undefined {
+  const { body, status, isSliced } = upstream;
+  if (!isStreamed(body)) {
+    memory.arrivedWhole(body?.byteLength ?? 0, status);
+    return undefined;
+  }
+  if (!isSliced && status !== 401) return undefined;
+  memory.headArrived(Number.POSITIVE_INFINITY, status);
+  const price = isSliced ? priceOfSlices(sliceBytes) : priceOfStream(Number.POSITIVE_INFINITY);
+  const refuse = async (refusal: unknown) => {
+    await cancelBody(upstream);
+    throw refusal;
+  };
+  try {
+    return memory.reserveBody(price, Number.POSITIVE_INFINITY, signal)?.catch(refuse);
+  } catch (refusal) {
+    return refuse(refusal);
   }
 }
