@@ -65,7 +65,7 @@ async function main(): Promise<void> {
     const cut = exchanges.size;
     if (cut) logger.warn(`stopped; ${cut} requests took too long and are cut off`);
     else logger.info('stopped; every request is finished');
-    admission.bodies.endAll();
+    admission.watch.endAll();
     exchanges.endAll();
     // The connections are reset at the end of this turn of the event loop.
     await Bun.sleep(0);

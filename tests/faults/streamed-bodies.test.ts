@@ -111,7 +111,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
         const { cutOff, cause = '' } = exchange.record;
         live.delete(port);
         if (cutOff && cutOff !== 'stopped reading')
-          wrong.push(...faultsOf(body, cutOff, [...live.values()], admission.bodies.now));
+          wrong.push(...faultsOf(body, cutOff, [...live.values()], admission.watch.now));
         if (cutOff && permit.memory.bytes > KEEPS_UP_BYTES) wrong.push('it keeps its memory');
         ended.resolve(cutOff ?? cause);
       };

@@ -82,7 +82,7 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
     settled: () => gateway.exchanges.settled(),
     /** Ends every request, as a stop does that has waited for long enough. */
     endAll() {
-      admission.bodies.endAll();
+      admission.watch.endAll();
       gateway.exchanges.endAll();
     },
     /** Resolves when a later request has been all the way: what the upstream sent before it, the gateway has taken. */

@@ -14,7 +14,7 @@ const [own, others] = [1n, 2n].map((key) => ({ key, calls: 1, generations: 0, by
 /** A watch of bodies, each of which waits for its reader since it was added. */
 function watching() {
   jest.clearAllTimers();
-  const bodies = new BodyWatch();
+  const watch = new BodyWatch();
   const cut: string[] = [];
   const add = (
     name: string,
@@ -23,27 +23,27 @@ function watching() {
     const unused = { tryReserveRead: () => true, fallBehind };
     const ignored = { onRead: () => {}, catchUp: () => {}, giveBodyUp: () => {} };
     const body = {
-      ...({ waitsFor: 'reader', waitsSince: bodies.now, takenAt: bodies.now } as const),
+      ...({ waitsFor: 'reader', waitsSince: watch.now, takenAt: watch.now } as const),
       connection: undefined,
       isComplete: false,
-      memory: { bodies, use, isExpendable, ...unused, ...ignored },
+      memory: { watch, use, isExpendable, ...unused, ...ignored },
       check: () => {},
       noteQueue: () => {},
       cutOff: () => {
         cut.push(name);
-        bodies.remove(body);
+        watch.remove(body);
       },
       ...changed,
     };
-    bodies.add(body);
+    watch.add(body);
     return body;
   };
-  return { bodies, cut, add };
+  return { watch, cut, add };
 }
 
 describe('room', () => {
   it('is made by public bodies before those of users, longest still first, and last by those who lack memory', async () => {
-    const { bodies, cut, add } = watching();
+    const { watch, cut, add } = watching();
     add('of a user, starved', { use: own, waitsFor: 'memory' });
     add('of a user', { use: others, takenAt: 100 });
     add('of a user, oldest', { use: own });
@@ -52,23 +52,23 @@ describe('room', () => {
     add('public, later');
     await pass(30_000);
     add('whose reader has read lately');
-    expect(bodies.makeRoom(() => true)).toBeTrue();
+    expect(watch.makeRoom(() => true)).toBeTrue();
     expect(cut).toEqual([]);
-    expect(bodies.makeRoom(() => cut.length === 1)).toBeTrue();
+    expect(watch.makeRoom(() => cut.length === 1)).toBeTrue();
     expect(cut).toEqual(['public']);
     // No more than two in a tick.
-    expect(bodies.makeRoom(() => false)).toBeFalse();
-    expect(bodies.makeRoom(() => false)).toBeFalse();
+    expect(watch.makeRoom(() => false)).toBeFalse();
+    expect(watch.makeRoom(() => false)).toBeFalse();
     expect(cut.slice(1)).toEqual(['public, later']);
     await pass(100);
-    expect(bodies.makeRoom(() => false)).toBeFalse();
+    expect(watch.makeRoom(() => false)).toBeFalse();
     await pass(100);
-    expect(bodies.makeRoom(() => false)).toBeFalse();
+    expect(watch.makeRoom(() => false)).toBeFalse();
     expect(cut.slice(2)).toEqual(['of a user, oldest', 'of a user', 'of a user, starved']);
   });
 
   it('is made by nobody who reads, waits for the upstream, has changed something or belongs to others', async () => {
-    const { bodies, cut, add } = watching();
+    const { watch, cut, add } = watching();
     const stranger = add('of a stranger').memory;
     const reader = add('reads');
     add('waits for the upstream', { waitsFor: 'upstream' });
@@ -76,19 +76,19 @@ describe('room', () => {
     add('own', { use: own });
     add('of others', { use: others });
     await pass(9900);
-    expect(bodies.makeRoom(() => cut.length > 0)).toBeFalse();
+    expect(watch.makeRoom(() => cut.length > 0)).toBeFalse();
     await pass(20_100);
-    reader.takenAt = bodies.now;
+    reader.takenAt = watch.now;
     // Strangers take nothing from users, and a session beyond its share nothing from another.
-    expect(bodies.makeRoom(() => false, stranger)).toBeFalse();
+    expect(watch.makeRoom(() => false, stranger)).toBeFalse();
     expect(cut).toEqual([]);
-    expect(bodies.makeRoom(() => false, undefined, own)).toBeFalse();
+    expect(watch.makeRoom(() => false, undefined, own)).toBeFalse();
     expect(cut).toEqual(['own']);
   });
 });
 
 it('beyond what may be charged, those are cut off first that are behind for longest, and found no memory', async () => {
-  const { bodies, cut, add } = watching();
+  const { watch, cut, add } = watching();
   const fallBehind = () => false;
   add('has memory');
   add('has changed something', { isExpendable: false, fallBehind });
@@ -99,12 +99,12 @@ it('beyond what may be charged, those are cut off first that are behind for long
   add('behind for less long', { use: own, fallBehind });
   await pass(600);
   // On a busy machine, everybody is behind for a moment.
-  bodies.cutOffBehind(() => false);
+  watch.cutOffBehind(() => false);
   expect(cut).toEqual([]);
   await pass(400);
-  bodies.cutOffBehind(() => cut.length > 0);
+  watch.cutOffBehind(() => cut.length > 0);
   expect(cut).toEqual(['behind']);
-  bodies.cutOffBehind(() => false);
+  watch.cutOffBehind(() => false);
   expect(cut).toEqual(['behind', 'behind for less long']);
 });
 

@@ -129,7 +129,7 @@ describe('a body', () => {
     await push(KiB);
     await pass(20_000);
     const tryReserveRead = spyOn(permit.memory, 'tryReserveRead').mockImplementation(
-      () => body.takenAt === permit.memory.bodies.now,
+      () => body.takenAt === permit.memory.watch.now,
     );
     await take();
     expect(tryReserveRead.mock.results).toEqual([{ type: 'return', value: true }]);
@@ -146,10 +146,10 @@ describe('a body', () => {
       await take();
       await close();
       expect([sink.end.mock.calls.length, permit.memory.bytes]).toEqual([0, KEEPS_UP_BYTES]);
-      body.noteQueue(1, body.memory.bodies.now);
+      body.noteQueue(1, body.memory.watch.now);
       await settle();
       expect(sink.end).not.toHaveBeenCalled();
-      body.noteQueue(0, body.memory.bodies.now);
+      body.noteQueue(0, body.memory.watch.now);
       await settle();
       expect(sink.end).toHaveBeenCalledTimes(1);
       expect(record.cutOff).toBeUndefined();
@@ -187,7 +187,7 @@ describe('a body', () => {
     for (let second = 0; second < 300; second++) {
       expect(record.cutOff).toBeUndefined();
       await pass(1000);
-      body.noteQueue(0, permit.memory.bodies.now);
+      body.noteQueue(0, permit.memory.watch.now);
     }
     expect(record.cutOff).toBe('no memory');
   });

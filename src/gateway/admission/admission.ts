@@ -23,7 +23,7 @@ interface PermitHolder {
   permit: Permit | undefined;
 }
 
-type ShortCall = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
+type ShortPool = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
 
 /**
  * One ledger has the memory of everything that is admitted. Each kind of call also has a pool, so that none takes what
@@ -45,7 +45,7 @@ export class Admission {
   readonly orderBodies: RequestBodies;
   /** They are kept until the upstream has responded, which may take minutes. */
   readonly relayedBodies: RequestBodies;
-  readonly bodies: BodyWatch;
+  readonly watch: BodyWatch;
   readonly memoryLimitBytes: number;
   #collectedAt = 0;
 
@@ -53,14 +53,14 @@ export class Admission {
   constructor(settings: Settings, readCharge: () => number = () => 0) {
     const idleBytes = processBytes(settings) - CODE_BYTES;
     this.memoryLimitBytes = settings.memoryLimitBytes;
-    this.bodies = new BodyWatch({
+    this.watch = new BodyWatch({
       onTick: () => this.#relieve(),
-      areWaiting: () => this.ledger.someWait,
+      needsTicks: () => this.ledger.someWait,
     });
     this.ledger = new Ledger(
       ledgerBytes(settings),
       () => readCharge() - idleBytes,
-      () => this.bodies.wake(),
+      () => this.watch.wake(),
     );
     this.streams = new Pool(settings.maxInFlightRequests);
     this.perSession = new SessionLimit(settings);
@@ -109,18 +109,19 @@ export class Admission {
     const use = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
     const bytes = isGeneration ? CALL_BYTES + KEEPS_UP_BYTES : CALL_BYTES;
     if (this.ledger.fits(rung, bytes)) return use;
-    if (use && this.bodies.makeRoom(() => this.ledger.fits(rung, bytes))) return use;
+    if (use && this.watch.makeRoom(() => this.ledger.fits(rung, bytes))) return use;
     throw this.ledger.refusal();
   }
 
   /**
    * Makes a short call.
    *
+   * @param name of its pool
    * @param patienceMs how long it may wait until there is room
    * @throws GatewayError 503 when there is no room for it
    */
-  async shortCall<Result>(kind: ShortCall, work: () => Promise<Result>, patienceMs = 0): Promise<Result> {
-    const pool = this[kind];
+  async shortCall<Result>(name: ShortPool, work: () => Promise<Result>, patienceMs = 0): Promise<Result> {
+    const pool = this[name];
     const deadline = performance.now() + patienceMs;
     await this.ledger.reserve(LADDER.session, CALL_BYTES, patienceMs);
     try {
@@ -134,10 +135,10 @@ export class Admission {
   /** The kernel's charge may rise without a new call, and fall without a release. */
   #relieve(): void {
     const hasRoom = () => !this.ledger.isOvercharged(LADDER.behind);
-    const isShort = !this.bodies.makeRoom(hasRoom);
-    const hasCollected = (isShort || this.ledger.someWait || this.bodies.someWait) && this.#collect();
+    const isShort = !this.watch.makeRoom(hasRoom);
+    const hasCollected = (isShort || this.ledger.someWait || this.watch.someWait) && this.#collect();
     // Nobody is cut off for garbage.
-    if (isShort && !hasCollected) this.bodies.cutOffBehind(hasRoom);
+    if (isShort && !hasCollected) this.watch.cutOffBehind(hasRoom);
     this.ledger.serveSoon();
   }
 

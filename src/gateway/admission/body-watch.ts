@@ -26,7 +26,7 @@ export interface WatchedBody {
 
 /** What a body needs from the memory that is reserved for it. */
 export interface BodyMemory {
-  readonly bodies: BodyWatch;
+  readonly watch: BodyWatch;
   /** Undefined for public playback. */
   readonly use: SessionUse | undefined;
   /** Whether the body may be cut off to make room. */
@@ -54,10 +54,11 @@ const LOOK_WHEN_SHORT_EVERY_MS = 1000;
 /** How many bodies are cut off at most until the next tick, because the kernel's charge shows only later what that frees. */
 const MOST_CUT_A_TICK = 2;
 
-interface Others {
-  /** Called ten times a second while {@link areWaiting} says so, or bodies are in flight. */
+/** What else needs ticks. */
+interface Listener {
+  /** Called ten times a second while {@link needsTicks} says so, or bodies are in flight. */
   onTick(): void;
-  areWaiting(): boolean;
+  needsTicks(): boolean;
 }
 
 export class BodyWatch {
@@ -67,11 +68,11 @@ export class BodyWatch {
   #standing: WatchedBody[] = [];
   #standingAt = -1;
   #cut = 0;
-  readonly #others: Others | undefined;
+  readonly #listener: Listener | undefined;
   #timer: Timer | undefined;
 
-  constructor(others?: Others) {
-    this.#others = others;
+  constructor(listener?: Listener) {
+    this.#listener = listener;
   }
 
   /** Whether some of them wait for memory. */
@@ -95,7 +96,7 @@ export class BodyWatch {
   }
 
   #rest(): void {
-    if (this.#bodies.size > 0 || this.#others?.areWaiting()) return;
+    if (this.#bodies.size > 0 || this.#listener?.needsTicks()) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
@@ -177,7 +178,7 @@ export class BodyWatch {
     this.#cut = 0;
     for (const body of this.#bodies) body.check(this.now);
     if (this.now % LOOK_WHEN_SHORT_EVERY_MS === 0) void this.#look();
-    this.#others?.onTick();
+    this.#listener?.onTick();
     this.#rest();
   }
 

@@ -29,7 +29,7 @@ export class Ledger {
   );
   #waiting = 0;
   #isServing = false;
-  #readAt = Number.NEGATIVE_INFINITY;
+  #chargeReadAt = Number.NEGATIVE_INFINITY;
   /** What the kernel had charged at the last reading, and how many reserved bytes had arrived. */
   #charged = 0;
   #arrived = 0;
@@ -55,15 +55,15 @@ export class Ledger {
   charged(): number {
     const now = performance.now();
     const arrived = this.inUse - this.expected;
-    if (now - this.#readAt >= READ_EVERY_MS) {
-      this.#readAt = now;
+    if (now - this.#chargeReadAt >= READ_EVERY_MS) {
+      this.#chargeReadAt = now;
       this.#charged = this.#readCharge();
       this.#arrived = arrived;
     }
     return this.#charged + this.expected + Math.max(0, arrived - this.#arrived);
   }
 
-  /** Whether so much can be reserved: in use is what is reserved or what the kernel charges, whichever is more. */
+  /** Whether so much more fits on the rung, both in what is reserved and in what the kernel charges. */
   fits(rung: Rung, bytes: number): boolean {
     const { share, chargedShare = share } = rung;
     return this.inUse + bytes <= this.limit * share && this.charged() + bytes <= this.limit * chargedShare;
@@ -94,8 +94,7 @@ export class Ledger {
     this.serveSoon();
   }
 
-  /** Whether nobody waits on the rung. */
-  isFree(rung: Rung): boolean {
+  nobodyWaits(rung: Rung): boolean {
     return this.#lines.get(rung)?.isEmpty !== false;
   }
 
@@ -116,7 +115,7 @@ export class Ledger {
       this.take(bytes);
       return 'served';
     };
-    if (this.isFree(rung) && attempt() === 'served') return;
+    if (this.nobodyWaits(rung) && attempt() === 'served') return;
     if (!(await this.wait(rung, attempt, patienceMs))) throw this.refusal();
   }
 

@@ -8,7 +8,7 @@ import { CALL_BYTES } from './prices.ts';
 import { ResponseMemory, type Shared } from './response-memory.ts';
 import type { SessionUse } from './session-limit.ts';
 
-/** How long a session check waits for a place: after a restart every open tab sends one. */
+/** How long session checks and models wait for a place: after a restart every open tab sends one. */
 const CHECK_PATIENCE_MS = 2000;
 
 /** The account of the call. */
@@ -19,7 +19,7 @@ export class Permit extends Account {
   #hasPlace = false;
 
   /**
-   * Counts the call for its session and takes its memory, even when there is none left.
+   * Counts the call for its session and takes its memory: the caller has checked that there is room.
    *
    * @param use what its session has in flight; undefined for public playback
    * @param headBytes what the request's head takes beside {@link CALL_BYTES}
@@ -33,7 +33,7 @@ export class Permit extends Account {
     this.#count(1);
   }
 
-  /** Takes a place in its pool. A session check waits for one; other calls may last for minutes. */
+  /** Takes a place in its pool. Session checks and models wait for one; other calls may last for minutes. */
   takePlace(): Permit | Promise<Permit> {
     this.#hasPlace = this.#pool.tryTake(this.rules.poolShare);
     return this.#hasPlace ? this : this.#waitForPlace();

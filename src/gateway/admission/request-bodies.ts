@@ -10,7 +10,10 @@ import type { SessionUse } from './session-limit.ts';
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
 
-/** So much of the ledger sign-ins have as sessions do, so that nobody is kept out by those who play. */
+/**
+ * Sign-in bodies that together have at most this share of the ledger are admitted as sessions are, so that nobody is kept
+ * out by those who play.
+ */
 const FEW = 1 / 96;
 
 /** The account of one request body. */

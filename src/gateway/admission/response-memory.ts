@@ -12,7 +12,7 @@ import type { Attempt } from './waiting-line.ts';
 
 /** What everything is reserved from. */
 export interface Shared extends Books {
-  readonly bodies: BodyWatch;
+  readonly watch: BodyWatch;
 }
 
 /** How long a call waits for memory: as long as somebody would. */
@@ -21,7 +21,7 @@ const CALL_PATIENCE_MS = 10_000;
 const TRACK_PATIENCE_MS = 60_000;
 
 export class ResponseMemory extends Account implements BodyMemory {
-  readonly bodies: BodyWatch;
+  readonly watch: BodyWatch;
   readonly #rules: CallRules;
   /** Where the call is made, until it has shown what that costs. */
   #endpoint: Endpoint | undefined;
@@ -32,7 +32,7 @@ export class ResponseMemory extends Account implements BodyMemory {
 
   constructor(shared: Shared, rules: CallRules, use: SessionUse | undefined) {
     super(shared, use);
-    this.bodies = shared.bodies;
+    this.watch = shared.watch;
     this.#rules = rules;
   }
 
@@ -50,7 +50,7 @@ export class ResponseMemory extends Account implements BodyMemory {
   start(endpoint: Endpoint, signal: AbortSignal): Promise<void> | undefined {
     const { ledger, perSession } = this.books;
     const { rung } = this.#rules;
-    if (ledger.isFree(rung) && this.#tryStart(endpoint) === 'served') return undefined;
+    if (ledger.nobodyWaits(rung) && this.#tryStart(endpoint) === 'served') return undefined;
     if (!this.isWithinShare(endpoint.price)) throw perSession.refusal();
     const attempt = () => this.#tryStart(endpoint);
     return this.#wait(rung, attempt, CALL_PATIENCE_MS, signal, () => endpoint.price);
@@ -97,8 +97,8 @@ export class ResponseMemory extends Account implements BodyMemory {
   }
 
   /**
-   * Reserves what a body costs, instead of what its head has brought. One of known length exists already, and arrives
-   * faster than it is read.
+   * Reserves what a body costs, instead of what its head has brought. A body of known length exists already, and
+   * arrives faster than it is read.
    *
    * @param length infinite when it is not known
    * @param signal that of the client
@@ -110,7 +110,7 @@ export class ResponseMemory extends Account implements BodyMemory {
     const { bodyRung, isExpendable } = this.#rules;
     this.#price = price;
     const bytes = Number.isFinite(length) ? price.behind : price.keepsUp;
-    const mayTry = ledger.isFree(bodyRung) || bytes <= this.bytes;
+    const mayTry = ledger.nobodyWaits(bodyRung) || bytes <= this.bytes;
     if (mayTry && this.#tryGrowTo(bytes, bodyRung) === 'served') return undefined;
     const attempt = () => this.#tryGrowTo(bytes, bodyRung);
     // What has arrived with the head is in memory while it waits.
@@ -147,11 +147,11 @@ export class ResponseMemory extends Account implements BodyMemory {
     const arrivedBytes = isMade ? Math.min(length, UNREAD_BYTES) : 0;
     const firstBytes = Math.max(arrivedBytes, price.keepsUp);
     const firstRung = firstBytes > price.keepsUp ? bodyRung : rung;
-    if (!this.bodies.makeRoom(() => ledger.fits(firstRung, firstBytes), this)) return false;
+    if (!this.watch.makeRoom(() => ledger.fits(firstRung, firstBytes), this)) return false;
     this.set(firstBytes);
     if (!isMade || price.behind <= firstBytes) return true;
     const attempt = () => this.#tryGrowTo(price.behind, bodyRung);
-    if (ledger.isFree(bodyRung) && attempt() === 'served') return true;
+    if (ledger.nobodyWaits(bodyRung) && attempt() === 'served') return true;
     return ledger.wait(bodyRung, attempt, TRACK_PATIENCE_MS, signal);
   }
 
@@ -198,7 +198,7 @@ export class ResponseMemory extends Account implements BodyMemory {
   #tryGrowTo(bytes: number, rung: Rung): Attempt {
     if (this.#tryTake(bytes, rung)) return 'served';
     const onlyOf = this.isWithinShare(bytes) ? undefined : this.use;
-    if (this.bodies.makeRoom(() => this.#tryTake(bytes, rung), this, onlyOf)) return 'served';
+    if (this.watch.makeRoom(() => this.#tryTake(bytes, rung), this, onlyOf)) return 'served';
     return onlyOf ? 'later' : 'full';
   }
 
@@ -231,7 +231,7 @@ export class ResponseMemory extends Account implements BodyMemory {
     this.#expectedBytes = 0;
   }
 
-  /** Gives all back. A body that is given up after this gives nothing back again, nor a read that ends. */
+  /** Gives all back. {@link giveBodyUp} and {@link onRead} do nothing after it. */
   release(): void {
     this.#stopWaiting();
     this.set(0);

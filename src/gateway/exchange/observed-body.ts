@@ -59,8 +59,8 @@ export class ObservedBody implements WatchedBody {
     this.memory = memory;
     this.#client = client;
     this.#drainMs = drainMs;
-    this.waitsSince = memory.bodies.now;
-    this.takenAt = memory.bodies.now;
+    this.waitsSince = memory.watch.now;
+    this.takenAt = memory.watch.now;
     record.bytes = 0;
     this.source = {
       type: 'direct',
@@ -71,7 +71,7 @@ export class ObservedBody implements WatchedBody {
         this.#onClientLost();
       },
     };
-    memory.bodies.add(this);
+    memory.watch.add(this);
   }
 
   get connection(): Connection | undefined {
@@ -116,7 +116,7 @@ export class ObservedBody implements WatchedBody {
       const taken = this.#write(chunk, sink);
       if (taken) {
         await taken;
-        this.takenAt = this.memory.bodies.now;
+        this.takenAt = this.memory.watch.now;
         this.#isSlow = this.takenAt - this.waitsSince >= BEHIND_MS;
       } else this.#isSlow = false;
       const reserved = rest && this.#reserveRead();
@@ -173,7 +173,7 @@ export class ObservedBody implements WatchedBody {
 
   #noteWaitFor(whom: WatchedBody['waitsFor']): void {
     this.waitsFor = whom;
-    this.waitsSince = this.memory.bodies.now;
+    this.waitsSince = this.memory.watch.now;
     this.takenAt = this.waitsSince;
   }
 
@@ -186,7 +186,7 @@ export class ObservedBody implements WatchedBody {
 
   #finish(): void {
     this.#isOver = true;
-    this.memory.bodies.remove(this);
+    this.memory.watch.remove(this);
     this.#onWaited?.();
   }
 

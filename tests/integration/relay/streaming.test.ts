@@ -65,7 +65,7 @@ itWith(
     const { path, options, calls } = proxied('GET');
     world.upstream.on(calls.join(), () => new Response(body.stream));
     body.release('first');
-    using added = spyOn(world.admission.bodies, 'add');
+    using added = spyOn(world.admission.watch, 'add');
     const response = await world.request(path, options);
     const connection = added.mock.lastCall?.[0].connection;
     expect(connection && (await sendQueues()).has(connectionKey(connection))).toBeTrue();
