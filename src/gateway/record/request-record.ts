@@ -57,18 +57,19 @@ export type OAuthError = (typeof OAUTH_ERRORS)[number] | 'other';
 export type TokenProblem = 'no JSON object' | `${'no' | 'invalid'} ${'access_token' | 'refresh_token'}`;
 
 /**
- * Apart from the client's address, it contains only numbers, names from fixed lists, ids of a fixed form and keyed hashes,
- * so that no token, code or prompt can reach a log from here.
+ * Apart from what the request's calls carry, it contains only numbers, names from fixed lists, ids of a fixed form and
+ * keyed hashes, so that no token, code or prompt can reach a log from here.
  */
 export class RequestRecord {
   readonly startedAt = performance.now();
+  // Its calls carry these three. An object for them would cost each request one.
   headers: TraceHeaders;
-  readonly method: string;
-  /** The route's pattern. */
-  route = 'unmatched';
   span: RequestSpan | undefined;
   /** The headers that name the client's address to the upstream; not for a log or a metric. */
   clientAddressHeaders: Readonly<Record<string, string>> | undefined;
+  readonly method: string;
+  /** The route's pattern. */
+  route = 'unmatched';
   readonly calls: CallRecord[] = [];
   /** `shared`: with a request that began the refresh. `replayed`: from an earlier one. `ended`: by a sign-out. */
   refresh: 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended' | undefined;
