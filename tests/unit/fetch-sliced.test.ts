@@ -104,7 +104,7 @@ function upstreamOf(size: number, faults: readonly string[], firstBytes: number)
     if (isStreamed(response.body)) seen.open++;
     return response;
   };
-  return { fetch, fetchMore: fetch, seen };
+  return { fetch, fetchAfterHead: fetch, seen };
 }
 
 function callFor(range?: string): UpstreamCall {

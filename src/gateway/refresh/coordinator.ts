@@ -27,6 +27,8 @@ export type RefreshOutcome = (RefreshVerdict | { readonly kind: 'ended' }) & {
   readonly clearsCookies?: boolean;
 };
 
+export type Tokens = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
+
 /** A request that needs a refresh. */
 interface RefreshRequest extends Asking {
   readonly refreshToken: string;
@@ -82,7 +84,10 @@ export class RefreshCoordinator {
    *
    * @param reusedToken the spent token whose reuse gave the pair; its former chain may have been signed out
    */
-  async newest(pair: TokenPair, reusedToken?: string): Promise<TokenPair | undefined> {
+  async newest<Known extends Tokens>(
+    pair: Known,
+    reusedToken?: string,
+  ): Promise<Known | TokenPair | undefined> {
     const { found, newest, next, reissued } = await this.#endOfChain(pair.refreshToken);
     const former = reusedToken === undefined ? found : (await this.#endOfChain(reusedToken)).found;
     const isOver = found?.kind === 'rejected' || [found, former].some((fact) => fact?.kind === 'ended');

@@ -29,6 +29,7 @@ export function upstreamProxyRoutes(parts: SessionParts, sessionPlugin: SessionP
   /**
    * Calls the upstream and relays its response. Reserves memory before the call, and again when the head is known.
    *
+   * @param fetcher makes one call where it is a function, and may fetch slices otherwise
    * @throws GatewayError 400 for a header with a control character, or for a GET or HEAD with a body; 429, 502 or 503 as
    *   the call and {@link ResponseMemory.reserveBody} do
    */
@@ -36,7 +37,7 @@ export function upstreamProxyRoutes(parts: SessionParts, sessionPlugin: SessionP
     exchange: Exchange,
     target: UpstreamTarget,
     { memory, rules }: Permit,
-    fetcher: Fetcher,
+    fetcher: Fetcher | Fetcher['fetch'],
     body?: RequestBody | Upload,
   ): Promise<Response> => {
     const { request, record } = exchange;
@@ -54,7 +55,11 @@ export function upstreamProxyRoutes(parts: SessionParts, sessionPlugin: SessionP
     const path = endpointPath(target, upstreamUrl);
     const starting = memory.start(admission.endpoints.of(method, path, rules.unknownBytes), signal);
     if (starting) await starting;
-    const upstream = await fetchSliced(call, { sliceBytes, fetcher, record, addresses });
+    const responding =
+      typeof fetcher === 'function'
+        ? fetcher(call)
+        : fetchSliced(call, { sliceBytes, fetcher, record, addresses });
+    const upstream = await responding;
     const admitting = admitBody(memory, upstream, sliceBytes, signal);
     if (admitting) await admitting;
     return exchange.respond(upstream.body, upstream.status, headersFor(target, upstream, upstreamUrl));
@@ -63,7 +68,7 @@ export function upstreamProxyRoutes(parts: SessionParts, sessionPlugin: SessionP
   const relayPublic = async (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
     const permit = await admission.enter('public', undefined, exchange);
     const fetch = (call: UpstreamCall) => fetchUpstream(call, exchange.record);
-    return relay(exchange, target, permit, { fetch, fetchMore: fetch });
+    return relay(exchange, target, permit, { fetch, fetchAfterHead: fetch });
   };
 
   const relayChange = async (exchange: Exchange, session: Session, target: UpstreamTarget) => {
@@ -72,9 +77,9 @@ export function upstreamProxyRoutes(parts: SessionParts, sessionPlugin: SessionP
     using body = await readBodyOrUpload(exchange.request, admission.relayedBodies, use, maxUploadBytes);
     const permit = await session.enter('change');
     const checkMode = new Buffered((bytes) => permit.memory.reserveWhole(2 * bytes));
-    const fetchOnce = (call: UpstreamCall) => session.fetchOnce(call, checkMode);
-    const fetcher = body instanceof Upload ? { fetch: fetchOnce, fetchMore: fetchOnce } : session;
-    return await relay(exchange, target, permit, fetcher, body);
+    const fetch = (call: UpstreamCall) =>
+      body instanceof Upload ? session.fetchOnce(call, checkMode) : session.fetch(call);
+    return await relay(exchange, target, permit, fetch, body);
   };
 
   // One handler for all methods: for HEAD, a GET route of Elysia's would run its handler and set a Content-Length of 0.

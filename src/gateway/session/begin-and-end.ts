@@ -2,7 +2,7 @@
 
 import type { Exchange } from '../exchange/exchange.ts';
 import type { RequestRecord } from '../record/request-record.ts';
-import { SENT_BEFORE_MS } from '../refresh/coordinator.ts';
+import { SENT_BEFORE_MS, type Tokens } from '../refresh/coordinator.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import type { FoundTokens } from './cookies.ts';
@@ -10,8 +10,6 @@ import { type SessionParts, storePair } from './session.ts';
 
 /** Nobody signs in within a second. A later response could clear the cookies of that sign-in. */
 const RESPONDS_WITHIN_MS = 800;
-
-type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
 
 /**
  * Stores the pair in the cookies. If the request has the cookies of another session, that session ends in the gateway
@@ -46,7 +44,7 @@ export async function endSession(
   const { record, set } = exchange;
   if (refreshToken !== undefined) {
     const { newest, hadEnded, isRefreshing } = await refreshCoordinator.end(refreshToken);
-    const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
+    const pairs: Tokens[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const revokes = settings.signOutRevokes && !hadEnded && !isRefreshing;
     const last = newest?.refreshToken ?? refreshToken;
@@ -60,7 +58,7 @@ export async function endSession(
 /** @param spare the refresh token to revoke by a refresh, when the pairs have no good access token; undefined: none */
 async function signOutUpstream(
   api: UpstreamApi,
-  pairs: readonly Pair[],
+  pairs: readonly Tokens[],
   spare: string | undefined,
   record: RequestRecord,
 ): Promise<void> {
@@ -72,7 +70,7 @@ async function signOutUpstream(
 }
 
 /** @returns whether a refresh would help: there is no pair, or the upstream has refused the last one's access token */
-async function signOut(api: UpstreamApi, pairs: readonly Pair[], record: RequestRecord): Promise<boolean> {
+async function signOut(api: UpstreamApi, pairs: readonly Tokens[], record: RequestRecord): Promise<boolean> {
   const outcomes = await Promise.allSettled(pairs.map((pair) => api.signOut(pair, record)));
   const last = outcomes.at(-1);
   return last === undefined || (last.status === 'fulfilled' && last.value === 401);

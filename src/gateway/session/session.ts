@@ -11,7 +11,7 @@ import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
 import { VARY } from '../http/forwarded-headers.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
-import type { RefreshCoordinator } from '../refresh/coordinator.ts';
+import type { RefreshCoordinator, Tokens } from '../refresh/coordinator.ts';
 import type { Settings } from '../settings/settings.ts';
 import { Buffered } from '../upstream/body-modes.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
@@ -43,9 +43,10 @@ export class Session {
   readonly #exchange: Exchange;
   readonly #arrivedAt = Date.now();
   #tokens: FoundTokens | undefined;
-  /** The pair of this request's refresh, or the newest one that has followed it. */
+  /** The pair of this request's refresh. */
   #pair: TokenPair | undefined;
-  /** Until when it counts as the newest one. */
+  /** The newest tokens that calls after the head have found, and until when they count as such. */
+  #newestTokens: Tokens | undefined;
   #newestUntil = 0;
 
   /** Does no work: the cookies are read where they are needed. */
@@ -156,15 +157,15 @@ export class Session {
    *
    * @throws GatewayError 401 when the session was signed out, 502 when the upstream cannot be reached
    */
-  async fetchMore(call: UpstreamCall): Promise<UpstreamResponse> {
-    const { accessToken = '', refreshToken } = this.readTokens();
-    const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
-    if (known && performance.now() > this.#newestUntil) {
-      this.#pair = await this.#newest(known);
-      if (!this.#pair) throw new GatewayError(401, 'sessionEnded');
+  async fetchAfterHead(call: UpstreamCall): Promise<UpstreamResponse> {
+    const known: FoundTokens | Tokens = this.#newestTokens ?? this.#pair ?? this.readTokens();
+    const { accessToken = '', refreshToken } = known;
+    if (refreshToken !== undefined && performance.now() > this.#newestUntil) {
+      this.#newestTokens = await this.#newest({ accessToken, refreshToken });
+      if (!this.#newestTokens) throw new GatewayError(401, 'sessionEnded');
       this.#newestUntil = performance.now() + NEWEST_FOR_MS;
     }
-    return fetchUpstream(call, this.#exchange.record, this.#pair?.accessToken ?? accessToken);
+    return fetchUpstream(call, this.#exchange.record, this.#newestTokens?.accessToken ?? accessToken);
   }
 
   /** Fetches session check or models. A large response reserves memory until it is sent. */
@@ -247,7 +248,7 @@ export class Session {
     if (set.headers['set-cookie'] === undefined) delete set.headers['server-timing'];
   }
 
-  #newest(pair: TokenPair): Promise<TokenPair | undefined> {
+  #newest<Known extends Tokens>(pair: Known): Promise<Known | TokenPair | undefined> {
     const reused = this.#exchange.record.refreshTokenReused && this.#tokens?.refreshToken;
     return this.#parts.refreshCoordinator.newest(pair, reused);
   }

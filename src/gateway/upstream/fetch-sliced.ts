@@ -20,8 +20,8 @@ const LONGEST_WAIT = /^(?:\d|10)$/;
 /** Makes the calls of a request. */
 export interface Fetcher {
   fetch(call: UpstreamCall): Promise<UpstreamResponse>;
-  /** Makes a call after the head has been sent, so that a refresh is impossible. */
-  fetchMore(call: UpstreamCall): Promise<UpstreamResponse>;
+  /** A refresh is impossible then. */
+  fetchAfterHead(call: UpstreamCall): Promise<UpstreamResponse>;
 }
 
 /** A range of one representation, of which the first slice is being read. */
@@ -201,7 +201,7 @@ class SliceReader implements BodyReader {
   #fetch(slice: ByteRange): Promise<UpstreamResponse> {
     const { record, fetcher } = this.#slicing;
     record.slices = (record.slices ?? 0) + 1;
-    return fetcher.fetchMore(withRange(this.#call, slice));
+    return fetcher.fetchAfterHead(withRange(this.#call, slice));
   }
 
   #mismatch(code: string): Error {
