@@ -72,9 +72,9 @@ describe('a call', () => {
     expect(await begin(permit)).toBeUndefined();
     permit.memory.headArrived(0, 200);
     leave(CALL_BYTES + audio, rung);
-    admission.refuseIfFull(kind, undefined);
+    admission.checkRoom(kind, undefined);
     ledger.take(1);
-    expect(() => admission.refuseIfFull(kind, undefined)).toThrow(refusal(503));
+    expect(() => admission.checkRoom(kind, undefined)).toThrow(refusal(503));
     if (ledger.inUse > ledger.limit * bodyRung.share) return;
     leave(100, bodyRung);
     expect(permit.memory.reserveBody(priceOfWhole(100), 100, client.signal)).toBeUndefined();
@@ -511,9 +511,9 @@ describe('the limit of a session', () => {
     const limits = { MAX_IN_FLIGHT_PER_SESSION: calls, MAX_GENERATIONS_PER_SESSION: generations };
     const { admission, enter } = start(limits);
     for (const kind of inFlight) await enter(kind, 'token');
-    for (const kind of refused) expect(() => admission.refuseIfFull(kind, 'token')).toThrow(refusal(429));
-    for (const kind of admitted) admission.refuseIfFull(kind, 'token');
-    admission.refuseIfFull('generation', 'other');
+    for (const kind of refused) expect(() => admission.checkRoom(kind, 'token')).toThrow(refusal(429));
+    for (const kind of admitted) admission.checkRoom(kind, 'token');
+    admission.checkRoom('generation', 'other');
   });
 
   it('counts a call with its generation and its bytes for one session at a time, and forgets an idle one', async () => {

@@ -97,7 +97,7 @@ export class Admission {
    * @returns what its session has in flight
    * @throws GatewayError as {@link enter} does
    */
-  refuseIfFull(kind: CallKind, token: string | undefined): SessionUse | undefined {
+  checkRoom(kind: CallKind, token: string | undefined): SessionUse | undefined {
     const { pool, poolShare } = CALLS[kind];
     if (!this[pool].hasPlace(poolShare)) throw this[pool].refusal();
     return this.#refuseUnlessRoom(kind, token);

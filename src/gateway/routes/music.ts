@@ -29,7 +29,7 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
       async ({ session, exchange, request }) => {
         await session.unseal();
         // The body is expensive to read, so it is read only for a session and when there is room for the call.
-        const use = session.refuseIfFull('generation');
+        const use = session.checkRoom('generation');
         // A trimmed string keeps the whole body in memory, so the minutes of the call keep only new JSON text.
         const call = api.generationCall(
           orderOf(await readFields(request, admission.orderBodies, GenerationRequest, use)),

@@ -25,7 +25,7 @@ export function isGeneration(
 }
 
 /**
- * @throws GatewayError as a session's `refuseIfFull` and `fetch`, as {@link readBody} and as {@link refuseDiscarded} do;
+ * @throws GatewayError as a session's `checkRoom` and `fetch`, as {@link readBody} and as {@link refuseDiscarded} do;
  *   400 for a header with a control character
  */
 export async function relayGeneration(
@@ -37,7 +37,7 @@ export async function relayGeneration(
   const { request, record } = exchange;
   const { method, signal } = request;
   const { upstreamUrl, timeouts } = settings;
-  const use = session.refuseIfFull('generation');
+  const use = session.checkRoom('generation');
   // The body is kept until the head of the response arrives, because a refresh sends it again.
   using body = await readBody(request, admission.orderBodies, use);
   const { memory } = await session.enter('generation');

@@ -72,7 +72,7 @@ export function upstreamProxyRoutes(parts: SessionParts, sessionPlugin: SessionP
   };
 
   const relayChange = async (exchange: Exchange, session: Session, target: UpstreamTarget) => {
-    const use = session.refuseIfFull('change');
+    const use = session.checkRoom('change');
     // The body is kept until the head of the response arrives, because a refresh sends it again. An upload is not.
     using body = await readBodyOrUpload(exchange.request, admission.relayedBodies, use, maxUploadBytes);
     const permit = await session.enter('change');

@@ -88,20 +88,20 @@ export class Session {
   }
 
   /**
-   * Reserves nothing, so that a request can be refused before its body is read.
+   * Refuses a request before its body is read. Reserves nothing, but may cut off readers that stand still.
    *
    * @returns what the session has in flight, for the body
    * @throws GatewayError 401 when there is no session cookie, or one of them was sent twice; 429 or 503 when there is no
    *   room for the call
    */
-  refuseIfFull(kind: CallKind): SessionUse | undefined {
-    return this.#parts.admission.refuseIfFull(kind, this.#token());
+  checkRoom(kind: CallKind): SessionUse | undefined {
+    return this.#parts.admission.checkRoom(kind, this.#token());
   }
 
   /**
    * Admits the request, until its exchange has ended.
    *
-   * @throws GatewayError as {@link refuseIfFull} does
+   * @throws GatewayError as {@link checkRoom} does
    */
   enter(kind: CallKind): Permit | Promise<Permit> {
     const headBytes = CALLS[kind].reservesHead ? headBytesOf(this.#exchange.request) : 0;
