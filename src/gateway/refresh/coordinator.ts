@@ -88,8 +88,8 @@ export class RefreshCoordinator {
     pair: Known,
     reusedToken?: string,
   ): Promise<Known | TokenPair | undefined> {
-    const { found, newest, next, reissued } = await this.#endOfChain(pair.refreshToken);
-    const former = reusedToken === undefined ? found : (await this.#endOfChain(reusedToken)).found;
+    const { found, newest, next, reissued } = await this.#lastOfChain(pair.refreshToken);
+    const former = reusedToken === undefined ? found : (await this.#lastOfChain(reusedToken)).found;
     const isOver = found?.kind === 'rejected' || [found, former].some((fact) => fact?.kind === 'ended');
     if (next || isOver) return undefined;
     const last = reissued ?? newest ?? pair;
@@ -105,7 +105,7 @@ export class RefreshCoordinator {
    */
   async end(refreshToken: string, graceMs = 0) {
     const end = (token: string, isSuccessor: boolean) => this.#endOne(token, graceMs, isSuccessor);
-    const { found, newest } = await this.#endOfChain(refreshToken, end);
+    const { found, newest } = await this.#lastOfChain(refreshToken, end);
     return { newest, hadEnded: found?.kind === 'ended', isRefreshing: found?.kind === 'leased' };
   }
 
@@ -131,7 +131,7 @@ export class RefreshCoordinator {
 
   async #follow(request: RefreshRequest): Promise<RefreshOutcome> {
     const refresh = (token: string) => this.#refreshes.refresh(token, request);
-    for await (const { found, next, reissued } of this.#chain(request.refreshToken, refresh)) {
+    for await (const { found, next, reissued } of this.#visitChain(request.refreshToken, refresh)) {
       if (!('writtenAt' in found)) return found;
       if (reissued) {
         request.record.refresh ??= 'replayed';
@@ -174,7 +174,7 @@ export class RefreshCoordinator {
   async #reuse(request: RefreshRequest, renewal: Kept, next: TokenPair): Promise<RefreshOutcome> {
     const { refreshToken, record } = request;
     const { store, upstream } = this.#parts;
-    const { found: before, links } = await this.#endOfChain(refreshToken);
+    const { found: before, links } = await this.#lastOfChain(refreshToken);
     if (before?.kind === 'ended') return this.#over(before, request);
     const marks = await Promise.all(links.map(({ next }) => next && store.get(markKey(next.refreshToken))));
     record.refreshTokenReused = marks.some((mark) => mark?.kind === 'presented') ? 'presented' : 'late';
@@ -182,7 +182,7 @@ export class RefreshCoordinator {
     const verdict = await upstream.refresh(refreshToken, record);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
     if (pair) await this.presented.issue(pair.refreshToken);
-    const { found: after } = await this.#endOfChain(refreshToken);
+    const { found: after } = await this.#lastOfChain(refreshToken);
     if (after?.kind === 'ended') {
       if (pair) await discardPair(this.#parts, pair, after, record);
       return this.#over(after, request);
@@ -202,32 +202,35 @@ export class RefreshCoordinator {
     return { kind: kind === 'rejected' ? kind : 'ended', clearsCookies };
   }
 
-  /** Returns the last link of the chain, and all; after too many, the last one has a `next`. */
-  async #endOfChain(refreshToken: string, find?: Find<Kept | undefined>) {
+  /** Visits the chain. Returns its last link, and all; after too many, the last one has a `next`. */
+  async #lastOfChain(refreshToken: string, visit?: Visit<Kept | undefined>) {
     const get = (token: string) => this.#parts.store.get(factKey(token));
-    const links = await Array.fromAsync(this.#chain(refreshToken, find ?? get));
+    const links = await Array.fromAsync(this.#visitChain(refreshToken, visit ?? get));
     return { ...links.at(-1), links };
   }
 
   /**
-   * Yields what is found about this token and about each of its successors, with the newest pair so far, the next one, and
-   * one that has the same refresh token again.
+   * Visits this token and each of its successors. Yields what is found, with the newest pair so far, the next one, and one
+   * that has the same refresh token again.
    */
-  async *#chain<Found extends Kept | RefreshVerdict | undefined>(refreshToken: string, find: Find<Found>) {
-    let pair: TokenPair | undefined;
+  async *#visitChain<Found extends Kept | RefreshVerdict | undefined>(
+    refreshToken: string,
+    visit: Visit<Found>,
+  ) {
+    let newest: TokenPair | undefined;
     for (let links = 0; links < MAX_LINKS; links++) {
-      const token = pair?.refreshToken ?? refreshToken;
-      const found = await find(token, links > 0);
-      const kept = await pairIn(found, token, this.#parts.clock.now());
-      const [next, reissued] = found?.kind === 'reissued' ? [undefined, kept] : [kept];
-      yield { found, next, newest: pair && usable(pair), reissued: reissued && usable(reissued) };
+      const token = newest?.refreshToken ?? refreshToken;
+      const found = await visit(token, links > 0);
+      const pair = await pairIn(found, token, this.#parts.clock.now());
+      const [next, reissued] = found?.kind === 'reissued' ? [undefined, pair] : [pair];
+      yield { found, next, newest: newest && usable(newest), reissued: reissued && usable(reissued) };
       if (!next) return;
-      pair = next;
+      newest = next;
     }
   }
 }
 
-type Find<Found> = (refreshToken: string, isSuccessor: boolean) => Promise<Found>;
+type Visit<Found> = (refreshToken: string, isSuccessor: boolean) => Promise<Found>;
 
 /**
  * Whether the request may have been sent before its browser had the successor, whose cookies must then stay.
