@@ -195,7 +195,7 @@ async function judgeAll({ size: above, sliceBytes, faults, firstBytes, pieces }:
   const size = above - 1;
   const upstream = upstreamOf(size, faults, firstBytes);
   const addresses = new SlicedAddresses();
-  addresses.note(ADDRESS, false);
+  addresses.note(ADDRESS, 'sliced');
   const call = callFor();
   const record = new RequestRecord(new Request('http://gateway.test'));
   const slicing = { sliceBytes, fetcher: upstream, record, addresses };
@@ -206,7 +206,7 @@ async function judgeAll({ size: above, sliceBytes, faults, firstBytes, pieces }:
   expect(first?.headers).toMatchObject({ 'accept-encoding': 'identity', range: expect.any(String) });
   expect(first?.headers['if-range']).toBeUndefined();
   if (last?.headers['range'] === undefined)
-    expect([last, addresses.isChanging(ADDRESS)]).toEqual([call, true]);
+    expect([last, addresses.stateOf(ADDRESS)]).toEqual([call, 'changing']);
   expect([206, 416]).not.toContain(response.status);
   if (response.status !== 200) return undefined;
   expect(response.headers.has('content-range')).toBeFalse();
@@ -238,9 +238,10 @@ it.each([
 it('the addresses that are known are bounded: the oldest is forgotten', () => {
   const known = new SlicedAddresses();
   const addresses = Array.from({ length: 1001 }, (_, index) => `http://upstream.test/${index}`);
-  for (const [index, address] of addresses.entries()) known.note(address, index % 2 === 0);
-  const expected = addresses.map((_, index) => (index === 0 ? undefined : index % 2 === 0));
-  expect(addresses.map((address) => known.isChanging(address))).toEqual(expected);
+  const stateOf = (index: number) => (index % 2 === 0 ? 'changing' : 'sliced');
+  for (const [index, address] of addresses.entries()) known.note(address, stateOf(index));
+  const expected = addresses.map((_, index) => (index === 0 ? undefined : stateOf(index)));
+  expect(addresses.map((address) => known.stateOf(address))).toEqual(expected);
 });
 
 it.each([

@@ -14,8 +14,8 @@ const FIRST_SHARE = 1 / 4;
 /** Only the first slice is asked for with these. The others have to belong to the same representation instead. */
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'if-range'];
 
-/** The longest wait that a player bridges from its buffer, in seconds. @see RFC 9110 section 10.2.3 */
-const LONGEST_WAIT = /^(?:\d|10)$/;
+/** Waits that a player bridges from its buffer: up to 10 s. @see RFC 9110 section 10.2.3 */
+const SHORT_WAIT = /^(?:\d|10)$/;
 
 /** Makes the calls of a request. */
 export interface Fetcher {
@@ -49,14 +49,14 @@ interface Slicing {
 /** Makes the call, in slices if it asks for a long range, or for all of an address that has been played in slices. */
 export function fetchSliced(call: UpstreamCall, slicing: Slicing): Promise<UpstreamResponse> {
   const { sliceBytes, fetcher, addresses } = slicing;
-  const isChanging = addresses.isChanging(call.url);
+  const state = addresses.stateOf(call.url);
   const range = longRange(call, sliceBytes);
-  if (range && !isChanging) return fetchRange(call, range, slicing);
+  if (range && state !== 'changing') return fetchRange(call, range, slicing);
   const isOfAll = call.method === 'GET' && call.headers['range'] === undefined;
-  return isChanging === false && isOfAll ? fetchAll(call, slicing) : fetcher.fetch(call);
+  return isOfAll && state === 'sliced' ? fetchAll(call, slicing) : fetcher.fetch(call);
 }
 
-/** Asks for all as a player does. An upstream that does not give it so is asked as the client has asked. */
+/** Asks for all as a player does. If the upstream does not give a range, the client's own request is sent. */
 async function fetchAll(call: UpstreamCall, slicing: Slicing): Promise<UpstreamResponse> {
   const { 'if-range': _, ...headers } = call.headers;
   const ranged = { ...call, headers: { ...headers, range: 'bytes=0-', 'accept-encoding': 'identity' } };
@@ -71,7 +71,7 @@ async function fetchAll(call: UpstreamCall, slicing: Slicing): Promise<UpstreamR
     return { ...response, status: 200, headers: all };
   }
   await cancelBody(response);
-  slicing.addresses.note(call.url, true);
+  slicing.addresses.note(call.url, 'changing');
   return slicing.fetcher.fetch(call);
 }
 
@@ -106,7 +106,7 @@ async function fetchRange(
     await cancelBody(response);
     return fetcher.fetch(call);
   }
-  addresses.note(call.url, false);
+  addresses.note(call.url, 'sliced');
   record.slices = 1;
   const range = { whole, total, etag, rest: begun.rest, restBytes, next: asked.last + 1 };
   const rest = new SliceReader(range, call, slicing);
@@ -184,7 +184,7 @@ class SliceReader implements BodyReader {
     let response = await this.#fetch(slice);
     const wait = response.headers.get('retry-after') ?? '';
     // Once, because it is about the gateway's pace and not the player's.
-    if (response.status === 429 && LONGEST_WAIT.test(wait)) {
+    if (response.status === 429 && SHORT_WAIT.test(wait)) {
       await Bun.sleep(Number(wait) * 1000);
       response = await this.#fetch(slice);
     }
@@ -205,7 +205,7 @@ class SliceReader implements BodyReader {
   }
 
   #mismatch(code: string): Error {
-    this.#slicing.addresses.note(this.#call.url, true);
+    this.#slicing.addresses.note(this.#call.url, 'changing');
     return sliceError(code);
   }
 }

@@ -3,8 +3,11 @@
 const REMEMBERED_FOR_MS = 600_000;
 const MOST_ADDRESSES = 1000;
 
+/** Where servers give ETags of their own, the representation seems to change, so the address is not sliced. */
+type State = 'sliced' | 'changing';
+
 interface Known {
-  readonly isChanging: boolean;
+  readonly state: State;
   readonly until: number;
 }
 
@@ -12,23 +15,22 @@ export class SlicedAddresses {
   /** By the hash of each, because an address may be long. The oldest is first. */
   readonly #known = new Map<number | bigint, Known>();
 
-  /** @param isChanging as where servers have ETags of their own, so that it is not to be sliced */
-  note(url: string, isChanging: boolean): void {
+  note(url: string, state: State): void {
     const key = Bun.hash(url);
     this.#known.delete(key);
-    this.#known.set(key, { isChanging, until: performance.now() + REMEMBERED_FOR_MS });
+    this.#known.set(key, { state, until: performance.now() + REMEMBERED_FOR_MS });
     const [oldest] = this.#known.keys();
     if (oldest !== undefined && this.#known.size > MOST_ADDRESSES) this.#known.delete(oldest);
   }
 
   /** The next download is not sliced: it would break as well where calls are counted, or outlives its token. */
   noteBroken(url: string): void {
-    if (this.isChanging(url) === false) this.#known.delete(Bun.hash(url));
+    if (this.stateOf(url) === 'sliced') this.#known.delete(Bun.hash(url));
   }
 
   /** Undefined when nothing is known of it. */
-  isChanging(url: string): boolean | undefined {
+  stateOf(url: string): State | undefined {
     const known = this.#known.get(Bun.hash(url));
-    return known && known.until > performance.now() ? known.isChanging : undefined;
+    return known && known.until > performance.now() ? known.state : undefined;
   }
 }
