@@ -6,7 +6,7 @@ import type { TokenPair } from '../upstream/token-pair.ts';
 import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import { systemClock } from './clock.ts';
 import { factKey, ISSUED, lifetimesFor, markKey, pairIn, type RefreshParts } from './facts.ts';
-import { type Asking, discardPair, LeasedRefreshes } from './leased-refresh.ts';
+import { type Asking, discardPair, type Found, LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import { type Fact, isByStrangers, type Kept, type ReplayStore } from './store.ts';
 
@@ -88,9 +88,9 @@ export class RefreshCoordinator {
     pair: Known,
     reusedToken?: string,
   ): Promise<Known | TokenPair | undefined> {
-    const { found, newest, next, reissued } = await this.#lastOfChain(pair.refreshToken);
-    const former = reusedToken === undefined ? found : (await this.#lastOfChain(reusedToken)).found;
-    const isOver = found?.kind === 'rejected' || [found, former].some((fact) => fact?.kind === 'ended');
+    const { fact, newest, next, reissued } = await this.#lastOfChain(pair.refreshToken);
+    const former = reusedToken === undefined ? fact : (await this.#lastOfChain(reusedToken)).fact;
+    const isOver = fact?.kind === 'rejected' || [fact, former].some((each) => each?.kind === 'ended');
     if (next || isOver) return undefined;
     const last = reissued ?? newest ?? pair;
     return last.accessToken === pair.accessToken ? pair : last;
@@ -104,9 +104,11 @@ export class RefreshCoordinator {
    *   refresh is in flight, which signs out its own pair
    */
   async end(refreshToken: string, graceMs = 0) {
-    const end = (token: string, isSuccessor: boolean) => this.#endOne(token, graceMs, isSuccessor);
-    const { found, newest } = await this.#lastOfChain(refreshToken, end);
-    return { newest, hadEnded: found?.kind === 'ended', isRefreshing: found?.kind === 'leased' };
+    const end = async (token: string, isSuccessor: boolean) => ({
+      fact: await this.#endOne(token, graceMs, isSuccessor),
+    });
+    const { fact, newest } = await this.#lastOfChain(refreshToken, end);
+    return { newest, hadEnded: fact?.kind === 'ended', isRefreshing: fact?.kind === 'leased' };
   }
 
   /**
@@ -131,16 +133,15 @@ export class RefreshCoordinator {
 
   async #follow(request: RefreshRequest): Promise<RefreshOutcome> {
     const refresh = (token: string) => this.#refreshes.refresh(token, request);
-    for await (const { found, next, reissued } of this.#visitChain(request.refreshToken, refresh)) {
-      if (!('writtenAt' in found)) return found;
+    for await (const { verdict, fact, next, reissued } of this.#visitChain(request.refreshToken, refresh)) {
+      if (verdict) return verdict;
       if (reissued) {
         request.record.refresh ??= 'replayed';
         return { kind: 'renewed', pair: reissued };
       }
-      if (found.kind === 'ended' || found.kind === 'rejected') return this.#over(found, request);
-      if (found.kind === 'leased')
-        return { kind: 'unreachable', cause: new Error('another instance keeps its lease') };
-      const outcome = next && (await this.#judge(request, found, next));
+      if (!fact) return { kind: 'unreachable', cause: new Error('another instance keeps its lease') };
+      if (fact.kind === 'ended' || fact.kind === 'rejected') return this.#over(fact, request);
+      const outcome = next && (await this.#judge(request, fact, next));
       if (outcome) return outcome;
     }
     return { kind: 'unreachable', cause: new Error('no pair is known') };
@@ -157,7 +158,7 @@ export class RefreshCoordinator {
     const { writtenAt } = mark ?? renewal;
     const isSpent = fact?.kind === 'renewed' && arrivedAt > fact.writtenAt;
     const isLate = arrivedAt > (replayMs > 0 ? writtenAt : renewal.writtenAt) + replayMs;
-    // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
+    // A client has provably received the successor, so this is a reuse. @see RFC 9700 section 4.14.2
     if (isLate || (isPresented && (isSpent || !isStraggler(request, writtenAt))))
       return this.#reuse(request, renewal, next);
     // The successor is followed when there is a fact about it, such as its renewal, or its access token has expired.
@@ -174,7 +175,7 @@ export class RefreshCoordinator {
   async #reuse(request: RefreshRequest, renewal: Kept, next: TokenPair): Promise<RefreshOutcome> {
     const { refreshToken, record } = request;
     const { store, upstream } = this.#parts;
-    const { found: before, links } = await this.#lastOfChain(refreshToken);
+    const { fact: before, links } = await this.#lastOfChain(refreshToken);
     if (before?.kind === 'ended') return this.#over(before, request);
     const marks = await Promise.all(links.map(({ next }) => next && store.get(markKey(next.refreshToken))));
     record.refreshTokenReused = marks.some((mark) => mark?.kind === 'presented') ? 'presented' : 'late';
@@ -182,7 +183,7 @@ export class RefreshCoordinator {
     const verdict = await upstream.refresh(refreshToken, record);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
     if (pair) await this.presented.issue(pair.refreshToken);
-    const { found: after } = await this.#lastOfChain(refreshToken);
+    const { fact: after } = await this.#lastOfChain(refreshToken);
     if (after?.kind === 'ended') {
       if (pair) await discardPair(this.#parts, pair, after, record);
       return this.#over(after, request);
@@ -203,8 +204,8 @@ export class RefreshCoordinator {
   }
 
   /** Visits the chain. Returns its last link, and all; after too many, the last one has a `next`. */
-  async #lastOfChain(refreshToken: string, visit?: Visit<Kept | undefined>) {
-    const get = (token: string) => this.#parts.store.get(factKey(token));
+  async #lastOfChain(refreshToken: string, visit?: Visit) {
+    const get = async (token: string) => ({ fact: await this.#parts.store.get(factKey(token)) });
     const links = await Array.fromAsync(this.#visitChain(refreshToken, visit ?? get));
     return { ...links.at(-1), links };
   }
@@ -213,24 +214,21 @@ export class RefreshCoordinator {
    * Visits this token and each of its successors. Yields what is found, with the newest pair so far, the next one, and one
    * that has the same refresh token again.
    */
-  async *#visitChain<Found extends Kept | RefreshVerdict | undefined>(
-    refreshToken: string,
-    visit: Visit<Found>,
-  ) {
+  async *#visitChain(refreshToken: string, visit: Visit) {
     let newest: TokenPair | undefined;
     for (let links = 0; links < MAX_LINKS; links++) {
       const token = newest?.refreshToken ?? refreshToken;
       const found = await visit(token, links > 0);
-      const pair = await pairIn(found, token, this.#parts.clock.now());
-      const [next, reissued] = found?.kind === 'reissued' ? [undefined, pair] : [pair];
-      yield { found, next, newest: newest && usable(newest), reissued: reissued && usable(reissued) };
+      const pair = await pairIn(found.fact, token, this.#parts.clock.now());
+      const [next, reissued] = found.fact?.kind === 'reissued' ? [undefined, pair] : [pair];
+      yield { ...found, next, newest: newest && usable(newest), reissued: reissued && usable(reissued) };
       if (!next) return;
       newest = next;
     }
   }
 }
 
-type Visit<Found> = (refreshToken: string, isSuccessor: boolean) => Promise<Found>;
+type Visit = (refreshToken: string, isSuccessor: boolean) => Promise<Found>;
 
 /**
  * Whether the request may have been sent before its browser had the successor, whose cookies must then stay.

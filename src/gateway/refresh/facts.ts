@@ -33,9 +33,8 @@ const SealedPair = Type.Object({ accessToken: Token, refreshToken: Token, expire
  * Returns the pair in a fact with the time that its access token has left, which may be negative; undefined when it has
  * none, and for a pair that was sealed with another token.
  */
-export async function pairIn(fact: Kept | RefreshVerdict | undefined, refreshToken: string, now: number) {
-  const hasPair = fact?.kind === 'renewed' || fact?.kind === 'reissued';
-  if (!hasPair || !('writtenAt' in fact)) return undefined;
+export async function pairIn(fact: Kept | undefined, refreshToken: string, now: number) {
+  if (fact?.kind !== 'renewed' && fact?.kind !== 'reissued') return undefined;
   const contents = await unseal(fact.detail, keyFrom(refreshToken));
   const pair: unknown = contents && JSON.parse(contents);
   if (!Value.Check(SealedPair, pair)) return undefined;

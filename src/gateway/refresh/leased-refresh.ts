@@ -18,11 +18,20 @@ export interface Asking {
   readonly refusedToken: string | undefined;
 }
 
+/**
+ * The verdict of a refresh, or the fact that spares it, which each request has to judge for itself. Neither when another
+ * instance has kept its lease for too long.
+ */
+export interface Found {
+  readonly verdict?: RefreshVerdict;
+  readonly fact?: Kept | undefined;
+}
+
 export class LeasedRefreshes {
   readonly #parts: RefreshParts;
   readonly #presented: PresentedTokens;
   /** The refreshes in flight, bounded by the calls that may be in flight, because each is deleted when it ends. */
-  readonly #shared = new Map<string, Promise<RefreshVerdict | Kept>>();
+  readonly #shared = new Map<string, Promise<Found>>();
   /** Tokens with a verdict whose fact is not written yet. A later request waits, then reads the fact: it may be a sign-out. */
   readonly #decided = new Set<string>();
 
@@ -31,22 +40,22 @@ export class LeasedRefreshes {
     this.#presented = presented;
   }
 
-  /** Returns the verdict of the upstream, or a fact, which each request has to judge for itself. */
-  async refresh(refreshToken: string, asking: Asking): Promise<RefreshVerdict | Kept> {
-    for (let isSecond = false; ; isSecond = true) {
+  /** A request that joins a refresh which ends without a verdict begins again, so it may wait for twice `patienceMs`. */
+  async refresh(refreshToken: string, asking: Asking): Promise<Found> {
+    for (let hasJoined = false; ; hasJoined = true) {
       const shared = this.#shared.get(refreshToken);
       if (!shared) return this.#begin(refreshToken, asking);
       const isDecided = this.#decided.has(refreshToken);
       const found = await shared;
-      // It may have read the fact, or begun to wait for a lease, before this request came. The next one begins later.
-      const mayBeOld = 'writtenAt' in found && !isSecond;
+      // That refresh may have read its fact, or begun to wait, before this request came. A second one cannot have.
+      const mayBeOld = !found.verdict && !hasJoined;
       if (isDecided || mayBeOld) continue;
       asking.record.refresh = 'shared';
       return found;
     }
   }
 
-  #begin(refreshToken: string, asking: Asking): Promise<RefreshVerdict | Kept> {
+  #begin(refreshToken: string, asking: Asking): Promise<Found> {
     const found = this.#findOrSend(refreshToken, asking).finally(() => {
       this.#shared.delete(refreshToken);
       this.#decided.delete(refreshToken);
@@ -55,8 +64,8 @@ export class LeasedRefreshes {
     return found;
   }
 
-  /** Sends the token when no fact spares that. Returns a lease when another instance has kept one for too long. */
-  async #findOrSend(refreshToken: string, asking: Asking): Promise<RefreshVerdict | Kept> {
+  /** Sends the token when no fact spares that. */
+  async #findOrSend(refreshToken: string, asking: Asking): Promise<Found> {
     const { record, refusedToken } = asking;
     const { store, clock, lifetimes } = this.#parts;
     const key = factKey(refreshToken);
@@ -71,7 +80,7 @@ export class LeasedRefreshes {
       if (fact?.kind === 'leased') continue;
       // That there was no verdict counts for those who have waited for it.
       const isOld = fact?.kind === 'unreachable' && !(hasWaited && fact.writtenAt >= beganAt);
-      if (fact && !isOld && (await this.#isOfUse(fact, refreshToken, refusedToken))) return fact;
+      if (fact && !isOld && (await this.#isOfUse(fact, refreshToken, refusedToken))) return { fact };
       // Each lease is unique, so that a process can tell its own from another.
       const lease: Fact = { kind: 'leased', detail: crypto.randomUUID() };
       const askedAt = clock.now();
@@ -79,9 +88,9 @@ export class LeasedRefreshes {
       // A process that has stood still meanwhile may have lost its lease again.
       if (!isWritten || clock.now() - askedAt >= LEASE_MS) continue;
       const found = await this.#send(refreshToken, lease, record);
-      if (found.kind !== 'leased') return found;
+      if (found.fact?.kind !== 'leased') return found;
     }
-    return { kind: 'leased', detail: '', writtenAt: clock.now() };
+    return {};
   }
 
   /** A pair with the same refresh token helps while its access token is good, and another one than the refused one. */
@@ -91,28 +100,28 @@ export class LeasedRefreshes {
     return pair !== undefined && pair.expiresInSeconds > 0 && pair.accessToken !== refusedToken;
   }
 
-  async #send(refreshToken: string, lease: Fact, request: RequestRecord): Promise<RefreshVerdict | Kept> {
+  async #send(refreshToken: string, lease: Fact, record: RequestRecord): Promise<Found> {
     const { store, upstream, clock, lifetimes } = this.#parts;
     const key = factKey(refreshToken);
-    request.refresh = 'renewed';
+    record.refresh = 'renewed';
     const stop = clock.every(LEASE_MS / 3, () => void store.swap(key, lease, lease, LEASE_MS));
     // Stopped before the fact is written, because it would put the lease back in its place.
-    const verdict = await upstream.refresh(refreshToken, request).finally(stop);
+    const verdict = await upstream.refresh(refreshToken, record).finally(stop);
     this.#decided.add(refreshToken);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
     // Sent in parallel with the fact, so that it adds no round trip.
     const marked = pair && this.#presented.issue(pair.refreshToken);
     const [fact] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
-    if (!fact) return verdict;
+    if (!fact) return { verdict };
     if (fact.kind === 'ended') {
       // The session has ended while its refresh was in flight.
       await store.swap(key, fact, endAfter(verdict, fact), lifetimes.endedMs);
-      if (pair) await discardPair(this.#parts, pair, fact, request);
+      if (pair) await discardPair(this.#parts, pair, fact, record);
     }
-    return fact;
+    return { fact };
   }
 
-  /** Returns the fact that counts instead, by the table in README.md; undefined when the verdict has replaced the lease. */
+  /** Returns the fact that counts instead, by the table in README.md; undefined when the verdict counts. */
   async #replaceLease(refreshToken: string, lease: Fact, verdict: RefreshVerdict): Promise<Kept | undefined> {
     const { store, lifetimes } = this.#parts;
     const lifetimeMs = lifetimes[`${verdict.kind}Ms`];
@@ -120,7 +129,7 @@ export class LeasedRefreshes {
     for (let from: Fact | undefined = lease; ; ) {
       const { isWritten, before } = await store.swap(factKey(refreshToken), from, to, lifetimeMs);
       if (isWritten) return undefined;
-      // The lease was lost, and another instance may have taken it.
+      // The lease was lost. If nothing is there, that is replaced; if it cannot be, the verdict counts.
       const isFree = before ? before.kind === 'unreachable' : from !== undefined;
       const givesWay = before && GIVING_WAY.has(before.kind);
       if (!isFree && !(givesWay && verdict.kind === 'renewed')) return before;
@@ -148,7 +157,7 @@ export async function discardPair(
   { upstream }: RefreshParts,
   pair: TokenPair,
   end: Fact,
-  request: RequestRecord,
+  record: RequestRecord,
 ): Promise<void> {
-  if (isSignOut(end)) await upstream.signOut(pair, request).catch(() => {});
+  if (isSignOut(end)) await upstream.signOut(pair, record).catch(() => {});
 }
