@@ -26,13 +26,13 @@ export class PresentedTokens {
     void store.swap(markKey(refreshToken), ISSUED, PRESENTED, lifetimes.issuedMs);
   }
 
-  /** Marks a token as just issued, once more if it is `from`, for as long as a response may bring it to a browser. */
+  /** Marks a token as just issued, if its mark is `from`, for as long as a response may bring it to a browser. */
   async issue(refreshToken: string, from?: Fact): Promise<void> {
     const { store, lifetimes } = this.#parts;
     await store.swap(markKey(refreshToken), from, ISSUED, lifetimes.issuedMs);
   }
 
-  /** Does so again and again while a response is on its way. Returns a function that ends that. */
+  /** Repeats that while a response is on its way. Returns a function that ends it. */
   expect(refreshToken: string): () => void {
     const { clock, lifetimes } = this.#parts;
     if (lifetimes.replayMs === 0) return () => {};

@@ -55,7 +55,7 @@ export async function endSession(
   cookies.clear(set);
 }
 
-/** @param spare the refresh token to revoke by a refresh, when the pairs have no good access token; undefined: none */
+/** @param spare the refresh token to revoke by a refresh if no access token is good; undefined for no revocation */
 async function signOutUpstream(
   api: UpstreamApi,
   pairs: readonly Tokens[],
