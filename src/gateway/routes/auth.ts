@@ -1,4 +1,4 @@
-/** Sign-in, session check and sign-out. */
+/** Session check, sign-out and sign-in. */
 
 import { Elysia } from 'elysia';
 import { readFields } from '../exchange/request-fields.ts';
@@ -16,22 +16,6 @@ export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
   const { settings, api, admission } = parts;
   return new Elysia({ name: 'auth', prefix: '/api/auth' })
     .use(sessionPlugin)
-    .post(
-      '/idp',
-      async ({ session, exchange, request, set }) => {
-        set.headers['cache-control'] = 'no-store';
-        const redirectUri = redirectUriFor(settings.identityProvider.redirectUris, exchange.origin);
-        if (redirectUri === undefined) throw new GatewayError(403, 'signInNotSetUp');
-        if (!admission.identityProvider.hasPlace()) throw admission.identityProvider.refusal();
-        const fields = await readFields(request, admission.signInBodies, SignInRequest);
-        const { code, code_verifier: codeVerifier } = validSignIn(fields);
-        const pair = await api.signIn({ code, codeVerifier, redirectUri }, exchange.record);
-        await session.unseal();
-        await beginSession(parts, exchange, session.readTokens(), pair);
-        return { ok: true };
-      },
-      { parse: 'none', body: typeOf(SignInRequest) },
-    )
     .get('/session', async ({ session, exchange, set }) => {
       set.headers['cache-control'] = 'no-store';
       await session.unseal();
@@ -55,5 +39,24 @@ export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
         return { ok: true };
       },
       { parse: 'none' },
+    )
+    .resolve(async ({ exchange, request, set }) => {
+      set.headers['cache-control'] = 'no-store';
+      const redirectUri = redirectUriFor(settings.identityProvider.redirectUris, exchange.origin);
+      if (redirectUri === undefined) throw new GatewayError(403, 'signInNotSetUp');
+      if (!admission.identityProvider.hasPlace()) throw admission.identityProvider.refusal();
+      const fields = await readFields(request, admission.signInBodies, SignInRequest);
+      const { code, code_verifier: codeVerifier } = validSignIn(fields);
+      return { grant: { code, codeVerifier, redirectUri } };
+    })
+    .post(
+      '/idp',
+      async ({ session, exchange, grant }) => {
+        const pair = await api.signIn(grant, exchange.record);
+        await session.unseal();
+        await beginSession(parts, exchange, session.readTokens(), pair);
+        return { ok: true };
+      },
+      { parse: 'none', body: typeOf(SignInRequest) },
     );
 }

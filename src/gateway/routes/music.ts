@@ -24,17 +24,17 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
       await session.unseal();
       return relayBuffered(exchange, await session.fetchBuffered('models'));
     })
+    .resolve(async ({ session, request }) => {
+      await session.unseal();
+      // The body is expensive to read, so it is read only for a session and when there is room for the call.
+      const use = session.checkRoom('generation');
+      const order = orderOf(await readFields(request, admission.orderBodies, GenerationRequest, use));
+      // A trimmed string keeps the whole body in memory, so the minutes of the call keep only new JSON text.
+      return { call: api.generationCall(order, forwardedRequestHeader(request, 'idempotency-key')) };
+    })
     .post(
       '/generate',
-      async ({ session, exchange, request }) => {
-        await session.unseal();
-        // The body is expensive to read, so it is read only for a session and when there is room for the call.
-        const use = session.checkRoom('generation');
-        // A trimmed string keeps the whole body in memory, so the minutes of the call keep only new JSON text.
-        const call = api.generationCall(
-          orderOf(await readFields(request, admission.orderBodies, GenerationRequest, use)),
-          forwardedRequestHeader(request, 'idempotency-key'),
-        );
+      async ({ session, exchange, call }) => {
         const { memory } = await session.enter('generation');
         const { accessToken } = session.readTokens();
         const { streamMs, readMs } = settings.timeouts;

@@ -7,7 +7,10 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import type { MessageKey } from '../http/messages.ts';
 
-/** Only gives a route the type of its body. Elysia would validate before the handler has checked session and load. */
+/**
+ * Gives a route the type of its body for the client's types alone: Elysia, which would validate before session and room
+ * are checked, reads none, so a handler's `body` is undefined. The `resolve()` before the route reads and validates it.
+ */
 export function typeOf<Schema extends TSchema>(_: Schema) {
   return Type.Unsafe<Static<Schema>>(Type.Unknown());
 }
