@@ -1,4 +1,4 @@
-/** Limits how many requests begin in one turn of the event loop, so that quick refusals do not delay all others. */
+/** Puts off requests after the first 512 of a turn of the event loop, so that quick refusals do not delay all others. */
 
 /**
  * While 1,024 sockets are ready, Bun polls up to 48 times before it gives fetches and timers a turn. Clients that repeat
@@ -12,8 +12,9 @@ export class FairTurns {
   #left = REQUESTS_A_TURN;
 
   /**
-   * Handles the request at once or, when many have been, in the next turn of the event loop. There each gets as far as it
-   * can before the next one begins: a body that has arrived is read, and is not dropped to make room for those that come.
+   * Handles the request at once or, when many have been, in the next turn of the event loop. There each runs until it has
+   * to wait before the next one begins: a body that has arrived is read, and is not dropped to make room for those that
+   * come.
    */
   handle(request: Request, respond: (request: Request) => unknown): unknown {
     if (this.#left === 0) return new Promise<void>(setImmediate).then(() => respond(request));

@@ -56,7 +56,7 @@ export function createGateway({
   const refreshCoordinator = new RefreshCoordinator(settings, replayStore, api);
   const cookies = new SessionCookies(settings.cookies);
   const parts = { settings, api, admission, cookies, refreshCoordinator };
-  const session = createSessionPlugin(parts);
+  const sessionPlugin = createSessionPlugin(parts);
   const originRule = new OriginRule(settings);
   const exchanges = new OpenExchanges(telemetry);
   const turns = new FairTurns();
@@ -118,9 +118,9 @@ export function createGateway({
       return undefined;
     })
     .use(new Elysia({ name: 'health' }).get(HEALTH_PATH, () => ({ service: serviceName, status: 'ok' })))
-    .use(authRoutes(parts, session))
-    .use(musicRoutes(parts, session))
-    .use(upstreamProxyRoutes(parts, session));
+    .use(authRoutes(parts, sessionPlugin))
+    .use(musicRoutes(parts, sessionPlugin))
+    .use(upstreamProxyRoutes(parts, sessionPlugin));
   if (!production) {
     gateway.get(OPENAPI_PATH, async () => {
       // Not imported at the start, which it would slow down. The container does not include the file.
