@@ -151,7 +151,7 @@ it('Without LOG_SESSION no line names a session', async () => {
 });
 
 it('The name of a session is another one after a restart, because its key is', () => {
-  const program = "console.log(require('./src/gateway/session/session-hash.ts').sessionHash('refresh-1'))";
+  const program = "console.log(require('./src/gateway/crypto/session-hash.ts').sessionHash('refresh-1'))";
   const names = [1, 2].map(() =>
     Bun.spawnSync([process.execPath, '-e', program], { cwd: ROOT }).stdout.toString(),
   );
