@@ -45,8 +45,9 @@ export class Session {
   #tokens: FoundTokens | undefined;
   /** The pair of this request's refresh. */
   #pair: TokenPair | undefined;
-  /** The newest tokens that calls after the head have found, and until when they count as such. */
+  /** What calls after the head have found. The next one goes on from there, because facts about older tokens expire. */
   #newestTokens: Tokens | undefined;
+  /** Until when they count as the newest. */
   #newestUntil = 0;
 
   /** Does no work: the cookies are read where they are needed. */
