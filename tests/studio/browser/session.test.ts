@@ -109,7 +109,7 @@ describeInChromium('a session in the studio', () => {
     await second.warns(english.signedOutElsewhere);
     for (const { page } of [first, second]) {
       expect(await page.getByText(/Hail|4,940|Ada/).count()).toBe(0);
-      expect(await page.locator('textarea, dialog input').evaluateAll(valuesOf)).toEqual(['', '']);
+      expect(await page.locator('textarea, dialog input[type=text]').evaluateAll(valuesOf)).toEqual(['', '']);
     }
     expect(await second.page.getByRole('dialog').count()).toBe(0);
     held.release();
