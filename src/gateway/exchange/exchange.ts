@@ -47,8 +47,6 @@ export class Exchange {
   readonly record: RequestRecord;
   /** @see RFC 6454 section 7 */
   readonly origin: string | null;
-  /** Elysia's settings of the response, once it has them. Their headers go into whatever response is sent. */
-  set: ResponseSettings = { headers: {} };
   /** What the request has reserved, until the exchange ends; undefined when that is nothing. */
   permit: Permit | undefined;
   /** Learns once that the exchange has ended. */
@@ -56,6 +54,7 @@ export class Exchange {
   /** How many keep it open: its handler, the body of the response, and each {@link keepOpenUntil}. */
   #keepers = 1;
   #hasEnded = false;
+  #set: ResponseSettings | undefined;
   #isIdleTimeoutOff = false;
 
   constructor(request: Request, server: Exchange['server']) {
@@ -64,6 +63,16 @@ export class Exchange {
     this.record = new RequestRecord(request);
     this.origin = request.headers.get('origin');
     exchanges.set(request, this);
+  }
+
+  /** Elysia's settings of the response, once it has them. Their headers go into whatever response is sent. */
+  get set(): ResponseSettings {
+    this.#set ??= { headers: {} };
+    return this.#set;
+  }
+
+  set set(settings: ResponseSettings) {
+    this.#set = settings;
   }
 
   /** Keeps the exchange open after its handler, until the work has settled. */
