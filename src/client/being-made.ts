@@ -8,8 +8,8 @@ export interface MadeCheck {
   /** @throws GatewayRequestError with 409 while its record says that it is being made */
   checkRecord(creationId: string, init: RequestInit): Promise<void>;
   /**
-   * Opens its audio. Some upstreams send what is there of a creation that is being made; once one has refused that with
-   * 409, its records are asked first.
+   * Opens its audio. Some upstreams send what is there of a creation that is being made; once this one has refused that
+   * with 409, its records are asked first.
    */
   open(creationId: string, init: RequestInit, request: () => Promise<Response>): Promise<Response>;
 }

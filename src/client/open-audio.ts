@@ -38,7 +38,9 @@ export async function openAudio(
     return sendRequest(connection, path, { ...init, headers: arrived.rangeHeaders() });
   });
   const response = await beforeStall(request, stallMs, (stall) => attempt.abort(stall)).catch((error) => {
-    if (!(error instanceof GatewayRequestError)) throw networkError(error, signal, true);
+    if (!(error instanceof GatewayRequestError))
+      // A fault of the web app, such as in its `isBeingMade`, is not one of the network.
+      throw attempt.signal.aborted || signal.aborted ? networkError(error, signal, true) : error;
     throw error.status === 416 && arrived.bytes > 0 ? changed(error) : error;
   });
   const isWhole = response.status !== 206 && arrived.bytes === 0;

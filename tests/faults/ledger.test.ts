@@ -8,6 +8,7 @@ import {
   priceOfStream,
   UNKNOWN_CHANGE_BYTES,
 } from '../../src/gateway/admission/prices.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectOverloaded, send } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
@@ -186,6 +187,8 @@ it('an order of its own form that the upstream refuses is no generation, though 
     ledger.take(free);
     return new Response('x'.repeat(100_000), { status: 402 });
   });
-  await expectOverloaded(await send(world, OWN_FORM));
+  // Not the gateway's 503, which says that nothing was sent.
+  const refused = await send(world, OWN_FORM);
+  expect(await envelopeMessage(refused, 402)).toBe(messages.en.generationFailed);
   await expectReleased(world, free);
 });

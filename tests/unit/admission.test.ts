@@ -291,10 +291,13 @@ describe('a head', () => {
       await enter('generation'),
       await enter('generation'),
     ];
-    leave(2 * prices.UNREAD_BYTES, LADDER.behind);
-    const waiting = [served, late].map((permit) =>
-      permit.memory.admitTrack(10 * BEHIND_BYTES, client.signal),
-    );
+    leave(0, LADDER.behind);
+    const waiting = [served, late].map((permit) => {
+      // Room for what has arrived, and not for more.
+      ledger.release(prices.UNREAD_BYTES);
+      return permit.memory.admitTrack(10 * BEHIND_BYTES, client.signal);
+    });
+    expect(waiting).toEqual([expect.any(Promise), expect.any(Promise)]);
     leave(0, LADDER.order);
     expect(none.memory.admitTrack(UNKNOWN, client.signal)).toBeFalse();
     await pass(59_900);
@@ -304,6 +307,8 @@ describe('a head', () => {
     expect(await waiting[0]).toBeTrue();
     await pass(100);
     expect(await waiting[1]).toBeFalse();
+    // It is drained, which takes little.
+    expect(late.memory.bytes).toBe(KEEPS_UP_BYTES);
   });
 });
 

@@ -119,6 +119,19 @@ describe('the budget of readBody()', () => {
     expect(() => budget.grow(oldest, 20 * KiB)).toThrow(expect.objectContaining({ status: 503 }));
   });
 
+  it('drops the oldest body alone when that one grows, even where others take the room', async () => {
+    const ledger = new Ledger(96 * 32 * KiB);
+    const bodies = new RequestBodies({ ledger, perSession: newLimit() }, LADDER.order);
+    const perUser = newLimit();
+    const [oldest, younger] = ['a', 'b'].map((token) => bodies.open(0, perUser.useOf(token, false)));
+    ledger.take(ledger.limit);
+    if (!oldest || !younger) throw new Error('there are two');
+    expect(() => bodies.grow(oldest, KiB)).toThrow(expect.objectContaining({ status: 503 }));
+    expect(bodies.refused).toBe(1);
+    bodies.release(younger);
+    await expect(oldest.dropped).rejects.toMatchObject({ status: 503 });
+  });
+
   it('has room for a whole body until it is disposed of, and never takes it for another', async () => {
     const whole = reading({}, bodiesWithin(80 * KiB));
     whole.send(10 * KiB);

@@ -118,3 +118,13 @@ it.each(['client', 'upstream'])(
     expect(jest.getTimerCount()).toBe(0);
   },
 );
+
+it('an upload that is responded to hands on no more, not even of what has arrived', async () => {
+  const { seen, isLate, send, read, upload } = await uploading();
+  send(128 * KiB);
+  await read();
+  upload.stop();
+  void read();
+  await pass(600_000);
+  expect([seen.received, isLate(), jest.getTimerCount()]).toEqual([64 * KiB, false, 0]);
+});

@@ -10,7 +10,7 @@ export interface Books {
   readonly perSession: SessionLimit;
 }
 
-/** All its figures are totals. It is extended because an account of its own would cost each request an object. */
+/** All its figures are totals. Extended, not held: that saves each request an object. */
 export class Account {
   bytes = 0;
   /** What its session has in flight; undefined for strangers. */

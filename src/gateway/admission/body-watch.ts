@@ -54,7 +54,7 @@ const LOOK_WHEN_SHORT_EVERY_MS = 1000;
 /** How many bodies are cut off at most until the next tick, because the kernel's charge shows only later what that frees. */
 const MOST_CUT_A_TICK = 2;
 
-/** What else needs ticks. */
+/** Who else needs ticks. */
 interface Listener {
   /** Called ten times a second while {@link needsTicks} says so, or bodies are in flight. */
   onTick(): void;

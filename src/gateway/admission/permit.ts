@@ -48,7 +48,11 @@ export class Permit extends Account {
     return this;
   }
 
-  /** Counts the request for the access token with which its session was renewed. @throws GatewayError 429 */
+  /**
+   * Counts the request under the access token with which its session was renewed. Its own body stays with the old one.
+   *
+   * @throws GatewayError 429
+   */
   renewed(accessToken: string): void {
     if (!this.use) return;
     // First, because the upstream may issue the same token again, and the call would be refused because of itself.

@@ -65,8 +65,8 @@ export class RequestBodies {
    *
    * @throws GatewayError 503 when there is no room and the body is large or the oldest, or when it has been dropped
    */
-  grow(reservation: BodyReservation, bytes: number): void {
-    this.#growTo(reservation, reservation.bytes + BODY_COPIES * bytes);
+  grow(reservation: BodyReservation, arrivedBytes: number): void {
+    this.#growTo(reservation, reservation.bytes + BODY_COPIES * arrivedBytes);
   }
 
   #growTo(reservation: BodyReservation, bytes: number): void {
@@ -74,8 +74,9 @@ export class RequestBodies {
     this.#set(reservation, bytes);
     const isLarge = bytes > ARRIVING_BODY_BYTES + BODY_COPIES * SMALL_BODY_BYTES;
     for (const each of isLarge ? [reservation] : this.#arriving) {
-      if (this.#fits(reservation)) break;
-      // Nobody makes room for a session that has its share but that session.
+      // One that is dropped itself needs no more room.
+      if (!this.#arriving.has(reservation) || this.#fits(reservation)) break;
+      // A session that has its share drops only its own.
       if (each.use !== reservation.use && !this.#isWithinShare(reservation)) continue;
       this.release(each);
       each.drop(this.#refusal());

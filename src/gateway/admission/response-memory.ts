@@ -15,9 +15,9 @@ export interface Shared extends Books {
   readonly watch: BodyWatch;
 }
 
-/** How long a call waits for memory: as long as somebody would. */
+/** How long a call waits for memory: as long as a person would. */
 const CALL_PATIENCE_MS = 10_000;
-/** How long a track that is made already waits for memory: proxies wait no longer for a response. */
+/** How long a track that is made already waits for memory: most proxies wait as long by default. */
 const TRACK_PATIENCE_MS = 60_000;
 
 export class ResponseMemory extends Account implements BodyMemory {
@@ -152,7 +152,11 @@ export class ResponseMemory extends Account implements BodyMemory {
     if (!isMade || price.behind <= firstBytes) return true;
     const attempt = () => this.#tryGrowTo(price.behind, bodyRung);
     if (ledger.nobodyWaits(bodyRung) && attempt() === 'served') return true;
-    return ledger.wait(bodyRung, attempt, TRACK_PATIENCE_MS, signal);
+    return ledger.wait(bodyRung, attempt, TRACK_PATIENCE_MS, signal).then((isServed) => {
+      // It is drained then, which takes little.
+      if (!isServed) this.giveBodyUp();
+      return isServed;
+    });
   }
 
   /**

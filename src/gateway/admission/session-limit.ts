@@ -10,7 +10,7 @@ export interface SessionUse {
   readonly key: bigint;
   calls: number;
   generations: number;
-  /** What is reserved for its calls and their responses. */
+  /** What is reserved for its calls, with the bodies of requests and responses. */
   bytes: number;
 }
 
@@ -29,7 +29,7 @@ export class SessionLimit {
     this.#limits = limits;
   }
 
-  /** The number of sessions with calls in flight. */
+  /** The number of sessions with anything in flight. */
   get size(): number {
     return this.#sessions.size;
   }

@@ -16,7 +16,8 @@ type ByteStream = ReadableStream<Chunk>;
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
 
 /**
- * Seconds of silence after which Bun closes a connection, up to 4 s early, until {@link Exchange.turnIdleTimeoutOff}.
+ * After so many seconds of silence Bun closes a connection, or up to 4 s earlier. {@link Exchange.turnIdleTimeoutOff}
+ * prevents it.
  * Load balancers close theirs after 60 s; a request on one that the gateway closes is lost.
  */
 export const IDLE_TIMEOUT_SECONDS = 75;

@@ -10,7 +10,7 @@ interface Observer {
   ended(exchange: Exchange): void;
 }
 
-/** Often enough to turn it off before it ends, and seldom enough that short exchanges have ended by then. */
+/** Often enough to turn the idle timeout off in time, and seldom enough that short exchanges have ended by then. */
 const LOOK_EVERY_MS = (IDLE_TIMEOUT_SECONDS * 1000) / 6;
 const CHECK_EVERY_MS = 20;
 

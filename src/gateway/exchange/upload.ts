@@ -80,6 +80,7 @@ export class Upload implements Disposable {
       this.#size += chunk.byteLength;
       if (this.#size > this.#limitBytes) throw new GatewayError(413, 'uploadTooLarge', { headers: CLOSE });
       for (let at = 0; at < chunk.byteLength; at += PIECE_BYTES) {
+        if (this.#isStopped) await new Promise(() => {});
         this.#timer = setTimeout(() => observer.onStalled(), SILENCE_MS);
         yield chunk.subarray(at, at + PIECE_BYTES);
         clearTimeout(this.#timer);

@@ -19,8 +19,8 @@ export interface Asking {
 }
 
 /**
- * The verdict of a refresh, or the fact that spares it, which each request has to judge for itself. Neither when another
- * instance has kept its lease for too long.
+ * The verdict of a refresh, or the fact that spares it, which each request has to judge for itself. Both are undefined
+ * when another instance has kept its lease for too long.
  */
 export interface Found {
   readonly verdict?: RefreshVerdict;
@@ -47,7 +47,7 @@ export class LeasedRefreshes {
       if (!shared) return this.#begin(refreshToken, asking);
       const isDecided = this.#decided.has(refreshToken);
       const found = await shared;
-      // That refresh may have read its fact, or begun to wait, before this request came. A second one cannot have.
+      // That refresh may have read its fact, or begun to wait, before this request came. The next one cannot have.
       const mayBeOld = !found.verdict && !hasJoined;
       if (isDecided || mayBeOld) continue;
       asking.record.refresh = 'shared';

@@ -10,7 +10,7 @@ import { readErrorMessage } from '../upstream/error-message.ts';
 import { GeneratedTrack } from '../upstream/generated-track.ts';
 import { PaidTrack } from '../upstream/paid-track.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
-import { refuseDiscarded } from './discarded-track.ts';
+import { refuseDrained } from './drained-track.ts';
 import { mappingOf } from './proxy-target.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { GenerationRequest, typeOf } from './schemas.ts';
@@ -47,7 +47,7 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
           const headers = retryHeaders(upstream.headers);
           throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
         }
-        refuseDiscarded(track, exchange, upstream);
+        refuseDrained(track, exchange, upstream);
         const headers = trackHeaders(upstream, mappingOf(call.url, settings.upstreamUrl));
         return exchange.respond(upstream.body, 200, headers, streamMs);
       },

@@ -9,7 +9,7 @@ import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded
 import type { Session, SessionParts } from '../session/session.ts';
 import { PaidTrack } from '../upstream/paid-track.ts';
 import { admitBody, RelayedBody } from '../upstream/relayed-body.ts';
-import { refuseDiscarded } from './discarded-track.ts';
+import { refuseDrained } from './drained-track.ts';
 import { mappingOf, type UpstreamTarget } from './proxy-target.ts';
 
 const PATH = /^\/v1\/music(?:\?|$)/;
@@ -25,7 +25,7 @@ export function isGeneration(
 }
 
 /**
- * @throws GatewayError as a session's `checkRoom` and `fetch`, as {@link readBody} and as {@link refuseDiscarded} do;
+ * @throws GatewayError as a session's `checkRoom` and `fetch`, as {@link readBody} and as {@link refuseDrained} do;
  *   400 for a header with a control character
  */
 export async function relayGeneration(
@@ -52,7 +52,7 @@ export async function relayGeneration(
   });
   // Has no signal: a generation is paid for, so it continues when the client disconnects.
   const upstream = await session.fetch(call);
-  refuseDiscarded(track, exchange, upstream);
+  refuseDrained(track, exchange, upstream);
   const admitting = admitBody(memory, upstream, settings.relaySliceBytes, signal);
   if (admitting) await admitting;
   const relayed = relayedHeaders(upstream.headers, mappingOf(url, upstreamUrl), VARY.session, true);

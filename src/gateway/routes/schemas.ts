@@ -8,8 +8,8 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import type { MessageKey } from '../http/messages.ts';
 
 /**
- * Gives a route the type of its body for the client's types alone: Elysia, which would validate before session and room
- * are checked, reads none, so a handler's `body` is undefined. The `resolve()` before the route reads and validates it.
+ * Gives the client's types a body. Elysia reads none, because it would validate before session and room are checked: the
+ * `resolve()` before the route does. That is for all that follows in its file, so the route stays the last one.
  */
 export function typeOf<Schema extends TSchema>(_: Schema) {
   return Type.Unsafe<Static<Schema>>(Type.Unknown());

@@ -25,7 +25,7 @@ export interface FoundTokens {
   readonly refreshToken: string | undefined;
   /** Whether a session cookie was sent twice, in which case neither token is returned. */
   readonly isAmbiguous: boolean;
-  /** Whether cookies were sent of which the seal opens none. */
+  /** Whether cookies were sent, and the seal opens none of them. */
   readonly isUnreadable: boolean;
 }
 

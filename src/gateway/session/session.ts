@@ -45,7 +45,7 @@ export class Session {
   #tokens: FoundTokens | undefined;
   /** The pair of this request's refresh. */
   #pair: TokenPair | undefined;
-  /** What calls after the head have found. The next one goes on from there, because facts about older tokens expire. */
+  /** Those of the last call after the head. The next one goes on from them, because facts about older tokens expire. */
   #newestTokens: Tokens | undefined;
   /** Until when they count as the newest. */
   #newestUntil = 0;
@@ -134,7 +134,7 @@ export class Session {
   }
 
   /**
-   * Makes a call whose body can be sent only once. The session check's call shows before whether the token works. If the
+   * Makes a call whose body can be sent only once. A call of `/v1/me` shows before whether the token works. If the
    * upstream refuses it all the same, it refreshes once, and the client has to repeat the request.
    *
    * @param checkMode how the response of the session check is read

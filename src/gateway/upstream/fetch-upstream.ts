@@ -30,7 +30,7 @@ export interface UpstreamCall {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Chunk | StreamedUpload;
-  /** Until the call returns; its body mode may pause or restart that. It counts from the end of an upload. */
+  /** Until the call returns; its body mode may pause or restart the time. That of an upload begins when it has been sent. */
   readonly timeoutMs: number;
   readonly bodyMode: BodyMode;
   /** The client's signal, for a call that is useless once the client has disconnected. */
@@ -73,7 +73,7 @@ export async function fetchUpstream(
   try {
     const response = await fetch(call.url, requestOf(call, record, accessToken, span, deadline));
     if (isUpload(call.body)) {
-      // The connection to the upstream ends with the response.
+      // An upstream that has responded gets no more of it.
       call.body.stop();
       // The time has not begun when the upstream responds in the middle of the upload.
       deadline.restart(call.timeoutMs);

@@ -27,7 +27,7 @@ export class PaidTrack {
   read(response: Response, deadline: Deadline): Body | Promise<Body> {
     const isAdmitted = this.#memory.admitTrack(declaredLength(response.headers), deadline.signal);
     return isAdmitted instanceof Promise
-      ? isAdmitted.then((isLate) => this.#begin(response, deadline, isLate))
+      ? isAdmitted.then((isServed) => this.#begin(response, deadline, isServed))
       : this.#begin(response, deadline, isAdmitted);
   }
 

@@ -7,7 +7,7 @@ import { SILENCE_MS } from '../http/body-reader.ts';
 import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
 import type { Deadline } from './deadline.ts';
 import type { PaidTrack } from './paid-track.ts';
-import { cancelBody, declaredLength, isSuccess, type UpstreamResponse } from './upstream-response.ts';
+import { cancelBody, declaredLength, type UpstreamResponse } from './upstream-response.ts';
 
 type Memory = Pick<ResponseMemory, 'headArrived' | 'learn' | 'reserveBody'>;
 
@@ -23,7 +23,7 @@ export class RelayedBody implements BodyMode {
 
   /**
    * @param signal that of the client
-   * @param track reads the body of a generation that succeeds, of which neither head nor first byte waits for others
+   * @param track reads the body of a generation instead, also an error, which is not kept waiting for memory
    */
   constructor(memory: Memory, signal: AbortSignal, track?: PaidTrack) {
     this.#memory = memory;
@@ -38,7 +38,7 @@ export class RelayedBody implements BodyMode {
     if (status === 401) return body && { rest: body.getReader() };
     // A HEAD and a 304 name the length of a body that they do not have.
     if (!body) return null;
-    if (this.#track && isSuccess(response)) return this.#track.read(response, deadline);
+    if (this.#track) return this.#track.read(response, deadline);
     const length = declaredLength(headers);
     this.#memory.headArrived(length, status);
     const waiting = this.#memory.reserveBody(priceOfStream(length), length, this.#signal);
@@ -57,8 +57,7 @@ export class RelayedBody implements BodyMode {
 }
 
 /**
- * Reserves what a body needs for which {@link RelayedBody} has reserved nothing: a small one, one in slices, and that of a
- * 401. Without memory, the body is cancelled.
+ * Reserves what {@link RelayedBody} could not price: a small body, one in slices, and that of a 401. Without memory, the body is cancelled.
  *
  * @throws GatewayError as {@link ResponseMemory.reserveBody} does
  */

@@ -75,6 +75,16 @@ it('an upstream that has refused audio that was being made is asked for the reco
   expect(calls).toEqual([CONTENT, RECORD, CONTENT, RECORD, RECORD, CONTENT]);
 });
 
+it('a fault of the page in its isBeingMade is shown at once, not taken for one of the network', async () => {
+  const fault = new TypeError('no status');
+  const isBeingMade = () => {
+    throw fault;
+  };
+  const { client, sent } = stubGateway([half, conflict, made], { isBeingMade });
+  expect(await rejection(fastForward(() => receive(client)))).toBe(fault);
+  expect(sent.length).toBe(3);
+});
+
 it.each<[what: string, responses: Respond[]]>([
   ['of another length', [half, strong, rest({ etag: '"a"', total: 4_001 })]],
   ['from another position', [half, rest({ first: 7 })]],
