@@ -539,4 +539,10 @@ describe('the limit of a session', () => {
     for (const each of [generation, call, other]) each.release();
     expect(perSession.size).toBe(0);
   });
+
+  it('takes tokens for two sessions that differ only at their ends, as signed ones may', async () => {
+    const { admission, enter } = start();
+    for (const end of ['a', 'b']) await enter('get', 'x'.repeat(3000) + end);
+    expect(admission.perSession.size).toBe(2);
+  });
 });

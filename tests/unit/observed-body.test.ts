@@ -205,6 +205,16 @@ describe('a body', () => {
   });
 
   // How long it is read, and how it breaks off: relay/streaming.test.ts, faults/ledger.test.ts.
+  it('that is paid is read to its end when its client is cut off', async () => {
+    const { body, onCancel, onUpstreamEnd, push, close } = observed('paid');
+    body.cutOff('room for others');
+    await push(KiB, KiB);
+    expect(onUpstreamEnd).not.toHaveBeenCalled();
+    await close();
+    expect(onUpstreamEnd).toHaveBeenCalledTimes(1);
+    expect(onCancel).not.toHaveBeenCalled();
+  });
+
   it('that is paid is cancelled after 60 s of silence when its client has disconnected', async () => {
     const { leave, push, record, onCancel, onUpstreamEnd } = observed('paid');
     await leave();
