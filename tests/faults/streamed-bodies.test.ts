@@ -121,7 +121,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
       };
       void body.source.pull({ write, close, end, flush: () => 0, start: () => {} });
     } finally {
-      exchange.handled();
+      exchange.letGo();
     }
     return ended.promise;
   };

@@ -17,8 +17,7 @@ const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-
 
 /**
  * After so many seconds of silence Bun closes a connection, or up to 4 s earlier. {@link Exchange.turnIdleTimeoutOff}
- * prevents it.
- * Load balancers close theirs after 60 s; a request on one that the gateway closes is lost.
+ * prevents it. Load balancers close theirs after 60 s; a request on one that the gateway closes is lost.
  */
 export const IDLE_TIMEOUT_SECONDS = 75;
 
@@ -79,16 +78,12 @@ export class Exchange {
   /** Keeps the exchange open after its handler, until the work has settled. */
   keepOpenUntil(work: Promise<unknown>): void {
     this.#keepers++;
-    const settled = () => this.#letGo();
+    const settled = () => this.letGo();
     void work.then(settled, settled);
   }
 
-  /** Its handler has responded, or failed. */
-  handled(): void {
-    this.#letGo();
-  }
-
-  #letGo(): void {
+  /** One that keeps it open is done: the handler has responded or failed, for example. */
+  letGo(): void {
     if (--this.#keepers === 0) this.end();
   }
 
@@ -163,7 +158,7 @@ export class Exchange {
     const address = server?.requestIP(request);
     const connection = address ? { ...address, localPort: server?.port ?? 0 } : undefined;
     this.#keepers++;
-    const client = { connection, onUpstreamEnd: () => this.#letGo() };
+    const client = { connection, onUpstreamEnd: () => this.letGo() };
     const { source } = new ObservedBody(body, this.record, permit.memory, client, drainMs);
     // Not `new`: where the DOM's types are loaded, as for the browser tests, they replace Bun's, which know this source.
     return Reflect.construct(ReadableStream, [source]);

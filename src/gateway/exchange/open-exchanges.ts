@@ -69,7 +69,7 @@ export class OpenExchanges {
     try {
       if (response instanceof Response) this.#observer.responded(exchange, response);
     } finally {
-      exchange.handled();
+      exchange.letGo();
     }
     return response;
   }
@@ -77,7 +77,7 @@ export class OpenExchanges {
   #failed(exchange: Exchange, error: unknown): never {
     exchange.record.reason = 'internalError';
     exchange.record.cause = describeCause(error);
-    exchange.handled();
+    exchange.letGo();
     throw error;
   }
 

@@ -65,7 +65,7 @@ export async function readBodyOrUpload(
   });
 }
 
-function declaredRequestBytes({ headers }: Request): number {
+export function declaredRequestBytes({ headers }: Request): number {
   return Number(headers.get('content-length') ?? 0);
 }
 

@@ -2,7 +2,7 @@
 
 import type { RequestRecord } from '../record/request-record.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { TokenPair } from '../upstream/token-pair.ts';
+import type { TokenPair, Tokens } from '../upstream/token-pair.ts';
 import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import { systemClock } from './clock.ts';
 import { factKey, ISSUED, lifetimesFor, markKey, pairIn, type RefreshParts } from './facts.ts';
@@ -26,8 +26,6 @@ const SIGN_IN_TAKES_MS = 1000;
 export type RefreshOutcome = (RefreshVerdict | { readonly kind: 'ended' }) & {
   readonly clearsCookies?: boolean;
 };
-
-export type Tokens = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
 
 /** A request that needs a refresh. */
 interface RefreshRequest extends Asking {

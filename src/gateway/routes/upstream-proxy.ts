@@ -4,7 +4,7 @@ import { Elysia } from 'elysia';
 import type { Permit } from '../admission/permit.ts';
 import type { ResponseMemory } from '../admission/response-memory.ts';
 import type { Exchange } from '../exchange/exchange.ts';
-import { type RequestBody, readBodyOrUpload } from '../exchange/request-body.ts';
+import { declaredRequestBytes, type RequestBody, readBodyOrUpload } from '../exchange/request-body.ts';
 import { Upload } from '../exchange/upload.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
@@ -107,8 +107,8 @@ export function upstreamProxyRoutes(parts: SessionParts, sessionPlugin: SessionP
  * Judges by the length, because Bun does not expose the body of a GET or HEAD. Chunks say nothing: proxies in front of
  * HTTP/2 send them without content. Bun drops what else is in them.
  */
-function hasBody({ headers }: Request): boolean {
-  return Number(headers.get('content-length') ?? 0) > 0;
+function hasBody(request: Request): boolean {
+  return declaredRequestBytes(request) > 0;
 }
 
 /** Strangers choose the ids of public playback, which must not become endpoints. */

@@ -2,8 +2,8 @@
 
 import type { Exchange } from '../exchange/exchange.ts';
 import type { RequestRecord } from '../record/request-record.ts';
-import { SENT_BEFORE_MS, type Tokens } from '../refresh/coordinator.ts';
-import type { TokenPair } from '../upstream/token-pair.ts';
+import { SENT_BEFORE_MS } from '../refresh/coordinator.ts';
+import type { TokenPair, Tokens } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import type { FoundTokens } from './cookies.ts';
 import { type SessionParts, storePair } from './session.ts';

@@ -22,6 +22,7 @@ export interface TokenPair {
   readonly refreshToken: string;
   readonly expiresInSeconds: number;
 }
+export type Tokens = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
 
 const DEFAULT_EXPIRES_IN_SECONDS = 900;
 /** The longest time that a browser keeps a cookie (RFC 6265bis section 5.6.2). */

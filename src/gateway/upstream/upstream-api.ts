@@ -8,7 +8,7 @@ import type { Settings } from '../settings/settings.ts';
 import { type BodyMode, Buffered } from './body-modes.ts';
 import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
-import { readTokenPair, type TokenPair } from './token-pair.ts';
+import { readTokenPair, type TokenPair, type Tokens } from './token-pair.ts';
 import type { UpstreamResponse } from './upstream-response.ts';
 
 /** What the upstream has said of a refresh token. `unreachable`: nothing that decides whether it is still good. */
@@ -86,10 +86,7 @@ export class UpstreamApi {
    * @returns the upstream's status
    * @throws GatewayError 502 when the upstream cannot be reached, 503 when there is no room for the call
    */
-  async signOut(
-    { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
-    record: RequestRecord,
-  ): Promise<number> {
+  async signOut({ accessToken, refreshToken }: Tokens, record: RequestRecord): Promise<number> {
     const { logoutMs } = this.#settings.timeouts;
     const deadline = performance.now() + logoutMs;
     const body = { refresh_token: refreshToken };

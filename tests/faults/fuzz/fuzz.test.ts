@@ -13,11 +13,9 @@ import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { request } from '../../support/world.ts';
 import { batch, type FuzzRequest, PLACEHOLDER } from './requests.ts';
 import { markersIn, rulesOfCall, rulesOfResponse } from './rules.ts';
+import { assertEach, REQUESTS, SEED } from './run.ts';
 import { parseCall, respond } from './upstream.ts';
 
-const { FUZZ_SEED, FUZZ_REQUESTS, FUZZ_PATH = '' } = process.env;
-const REQUESTS = Number(FUZZ_REQUESTS || 6000);
-const SEED = Number(FUZZ_SEED || Math.floor(Math.random() * 2 ** 30));
 const REQUESTS_OF_BATCH = 150;
 const RESPONSE_MS = 20_000;
 /** Its session check has to succeed after each batch. */
@@ -45,15 +43,7 @@ it(
       const found = findings.splice(0);
       if (found.length > 0) throw new Error(found.slice(0, 3).join('\n'));
     });
-    await fc.assert(property, {
-      seed: SEED,
-      path: FUZZ_PATH,
-      numRuns: Math.ceil(REQUESTS / REQUESTS_OF_BATCH),
-      unbiased: true,
-      // Ends the shrinking before the test is over, so that what was found is printed.
-      interruptAfterTimeLimit: 10 * REQUESTS,
-      includeErrorInReport: true,
-    });
+    await assertEach(property, Math.ceil(REQUESTS / REQUESTS_OF_BATCH), 10 * REQUESTS);
   },
   20 * REQUESTS,
 );

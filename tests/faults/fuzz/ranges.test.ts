@@ -7,11 +7,10 @@
 import { expect, it } from 'bun:test';
 import fc from 'fast-check';
 import { type RequestOptions, request, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
+import { REQUESTS as ALL_REQUESTS, assertEach, SEED } from './run.ts';
 import { Track, type TrackKind } from './tracks.ts';
 
-const { FUZZ_SEED, FUZZ_REQUESTS, FUZZ_PATH = '' } = process.env;
-const REQUESTS = Number(FUZZ_REQUESTS || 6000) / 10;
-const SEED = Number(FUZZ_SEED || Math.floor(Math.random() * 2 ** 30));
+const REQUESTS = ALL_REQUESTS / 10;
 const REQUESTS_OF_TRACK = 4;
 /** The first quarter of a slice leaves in one write, or is streamed. */
 const SLICES_BYTES = [10, 50_000];
@@ -194,14 +193,7 @@ it(
         seen.set(outcome, (seen.get(outcome) ?? 0) + 1);
       }
     });
-    await fc.assert(property, {
-      seed: SEED,
-      path: FUZZ_PATH,
-      numRuns: Math.ceil(REQUESTS / REQUESTS_OF_TRACK),
-      unbiased: true,
-      interruptAfterTimeLimit: 100 * REQUESTS,
-      includeErrorInReport: true,
-    });
+    await assertEach(property, Math.ceil(REQUESTS / REQUESTS_OF_TRACK), 100 * REQUESTS);
     // Otherwise it would say little.
     const outcomes = [
       '206 in slices',
@@ -213,8 +205,8 @@ it(
       '412',
       '416',
     ];
-    if (FUZZ_PATH === '') expect([...seen.keys()].sort()).toEqual(outcomes.sort());
-    if (FUZZ_REQUESTS) console.log(seen);
+    if (!process.env['FUZZ_PATH']) expect([...seen.keys()].sort()).toEqual(outcomes.sort());
+    if (process.env['FUZZ_REQUESTS']) console.log(seen);
   },
   200 * REQUESTS,
 );
