@@ -67,6 +67,10 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
     }
   });
   await Promise.all(outcomes);
+  await world.settled();
+  const logged = world.lines.filter(({ status }) => status === 503).map(({ pool: name }) => name);
+  const named = pool === 'ledger' ? ['memory', 'sign_in_body', 'order_body', 'relayed_body'] : [room.name];
+  for (const name of logged) expect(name).toBeOneOf(named);
   const served = CALLS.filter(({ name }) => !refused.includes(name)).flatMap(({ calls }) => calls);
   expect(new Set(upstream.calls.filter((call) => call !== EXPIRED))).toEqual(new Set(served));
   expect(admission.perSession.size).toBe(0);
@@ -89,6 +93,8 @@ describe('beyond the limit of its session', () => {
         await expectOverloaded(await send(world, route, { cookie }), 429);
     }
     expect(world.upstream.calls).toEqual([]);
+    await world.settled();
+    expect(new Set(world.lines.map(({ pool }) => pool))).toEqual(new Set(['one_session']));
     for (const route of routes) expect((await send(world, route, { cookie: cookies(9) })).status).toBe(200);
     busy.release();
     for (const route of routes) expect((await send(world, route)).status).toBe(200);

@@ -14,7 +14,7 @@ const OK = 'HTTP/1.1 200 OK\r\n';
 const LARGE = `${OK}Content-Length: 100000\r\n\r\n`;
 const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyMode: RELAYED } as const;
 const NO_ROOM = new Buffered(() => {
-  throw overloaded();
+  throw overloaded('memory');
 });
 const NO_SHARE = new Buffered(() => {
   throw new GatewayError(429, 'sessionBusy');

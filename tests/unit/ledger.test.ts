@@ -98,7 +98,7 @@ describe('the line of a rung', () => {
 });
 
 it('a pool lets 500 wait, because each keeps its memory meanwhile, and serves them in order', async () => {
-  const pool = new Pool(1, 500);
+  const pool = new Pool('read', 1, 500);
   const ended: string[] = [];
   for (let waiting = -1; waiting <= 500; waiting++) {
     void pool.take(1000).then(

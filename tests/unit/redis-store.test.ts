@@ -9,6 +9,7 @@ import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
 import { RedisModel, redisNetwork } from '../faults/refresh-model/redis-model.ts';
 import { ProcessClock, VirtualTime } from '../faults/refresh-model/virtual-time.ts';
 import { ENDED, ENDED_BY_ANYBODY, LEASE, newLedger, RENEWAL } from '../support/facts.ts';
+import { startWorld } from '../support/world.ts';
 
 /** Stores with connections to one model of Redis. What holds in every order of small plans: faults/refresh-model. */
 function start() {
@@ -193,6 +194,12 @@ describe('RedisReplayStore', () => {
     network.become('stalled');
     await time.pass(31_500);
     expect(heard).toEqual(['up', 'down']);
+  });
+
+  it('is kept alive by a gateway that uses Redis', async () => {
+    using keepAlive = spyOn(RedisConnection.prototype, 'keepAlive');
+    await using _world = startWorld({ REDIS_URL: 'redis://127.0.0.1:1' });
+    expect(keepAlive).toHaveBeenCalledTimes(1);
   });
 
   it('does not take its own stall for one of Redis, and takes the reply that came meanwhile', async () => {

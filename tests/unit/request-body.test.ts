@@ -12,7 +12,11 @@ const KiB = 1024;
 
 /** Those of strangers, who may use so much: an eighth of the ledger. */
 const bodiesWithin = (bytes: number) =>
-  new RequestBodies({ ledger: new Ledger(8 * bytes), perSession: newLimit() }, LADDER.signInBody);
+  new RequestBodies(
+    'order_body',
+    { ledger: new Ledger(8 * bytes), perSession: newLimit() },
+    LADDER.signInBody,
+  );
 const newLimit = () => new SessionLimit({ maxInFlightPerSession: 0, maxGenerationsPerSession: 0 });
 const declared = (bytes: number) => ({ 'content-length': `${bytes}` });
 
@@ -72,7 +76,7 @@ describe('the budget of readBody()', () => {
       const ledger = new Ledger(limit * UNIT);
       ledger.take(inUse * UNIT);
       const perSession = newLimit();
-      const bodies = new RequestBodies({ ledger, perSession }, rung);
+      const bodies = new RequestBodies('order_body', { ledger, perSession }, rung);
       const [own, another] = ['own', 'another'].map((token) =>
         isUser ? perSession.useOf(token, false) : undefined,
       );
@@ -89,7 +93,11 @@ describe('the budget of readBody()', () => {
 
   it('bodies of a user may have all that there is while memory is not scarce, and are forgotten', async () => {
     const perSession = newLimit();
-    const bodies = new RequestBodies({ ledger: new Ledger(8 * UNIT), perSession }, LADDER.order);
+    const bodies = new RequestBodies(
+      'order_body',
+      { ledger: new Ledger(8 * UNIT), perSession },
+      LADDER.order,
+    );
     const reservations = [0, 1, 2].map(() => bodies.open(0, perSession.useOf('own', false)));
     expect(perSession.useOf('own', false).bytes).toBe(3 * 32 * KiB);
     for (const each of reservations) bodies.release(each);
@@ -106,7 +114,7 @@ describe('the budget of readBody()', () => {
   ])('%s, for the newest one', async (_, share, expected) => {
     const ledger = new Ledger(96 * 32 * KiB);
     ledger.take(share * ledger.limit);
-    const bodies = new RequestBodies({ ledger, perSession: newLimit() }, LADDER.signInBody);
+    const bodies = new RequestBodies('order_body', { ledger, perSession: newLimit() }, LADDER.signInBody);
     const read = [reading({}, bodies), reading({}, bodies)];
     await settle();
     expect(read.map(({ status }) => status())).toEqual(expected);
@@ -121,7 +129,7 @@ describe('the budget of readBody()', () => {
 
   it('drops the oldest body alone when that one grows, even where others take the room', async () => {
     const ledger = new Ledger(96 * 32 * KiB);
-    const bodies = new RequestBodies({ ledger, perSession: newLimit() }, LADDER.order);
+    const bodies = new RequestBodies('order_body', { ledger, perSession: newLimit() }, LADDER.order);
     const perUser = newLimit();
     const [oldest, younger] = ['a', 'b'].map((token) => bodies.open(0, perUser.useOf(token, false)));
     ledger.take(ledger.limit);

@@ -75,7 +75,7 @@ it('the parameters and the letter case of a content type do not matter, and anot
 it('only the fields that a schema names are kept, because others would stay in memory without a reservation', async () => {
   const init = { method: 'POST', body: '{"model":"m","other":1}', headers: { 'content-type': JSON_TYPE } };
   const perSession = new SessionLimit({ maxInFlightPerSession: 0, maxGenerationsPerSession: 0 });
-  const bodies = new RequestBodies({ ledger: new Ledger(MB), perSession }, LADDER.order);
+  const bodies = new RequestBodies('order_body', { ledger: new Ledger(MB), perSession }, LADDER.order);
   const fields = await readFields(new Request('http://gateway.test', init), bodies, GenerationRequest);
   expect(Object.keys(fields ?? {})).toEqual(Object.keys(GenerationRequest.properties));
 });

@@ -20,7 +20,11 @@ const DEADLINE_MS = 1000;
 /** An upload whose client sends, and whose upstream reads, as the test says. */
 async function uploading() {
   const perSession = new SessionLimit({ maxInFlightPerSession: 0, maxGenerationsPerSession: 0 });
-  const bodies = new RequestBodies({ ledger: new Ledger(64 * MiB), perSession }, LADDER.behind);
+  const bodies = new RequestBodies(
+    'relayed_body',
+    { ledger: new Ledger(64 * MiB), perSession },
+    LADDER.behind,
+  );
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const headers = { 'content-length': `${LENGTH}`, 'content-type': 'audio/wav' };

@@ -33,12 +33,12 @@ type ShortPool = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
 export class Admission {
   readonly ledger: Ledger;
   readonly endpoints = new EndpointPrices();
-  readonly identityProvider = new Pool(SHORT_CALLS.identityProvider, MOST_WAITING);
-  readonly sessions = new Pool(SHORT_CALLS.sessions, MOST_WAITING);
+  readonly identityProvider = new Pool('identity_provider', SHORT_CALLS.identityProvider, MOST_WAITING);
+  readonly sessions = new Pool('session', SHORT_CALLS.sessions, MOST_WAITING);
   /** Sign-outs have a pool of their own, because anybody can send them with made-up tokens. */
-  readonly signOuts = new Pool(SHORT_CALLS.signOuts, MOST_WAITING);
+  readonly signOuts = new Pool('sign_out', SHORT_CALLS.signOuts, MOST_WAITING);
   /** The ledger bounds how many wait. */
-  readonly reads = new Pool(SHORT_CALLS.reads);
+  readonly reads = new Pool('read', SHORT_CALLS.reads);
   readonly streams: Pool;
   readonly perSession: SessionLimit;
   readonly signInBodies: RequestBodies;
@@ -62,11 +62,11 @@ export class Admission {
       () => readCharge() - idleBytes,
       () => this.watch.wake(),
     );
-    this.streams = new Pool(settings.maxInFlightRequests);
+    this.streams = new Pool('stream', settings.maxInFlightRequests);
     this.perSession = new SessionLimit(settings);
-    this.signInBodies = new RequestBodies(this, LADDER.signInBody);
-    this.orderBodies = new RequestBodies(this, LADDER.order);
-    this.relayedBodies = new RequestBodies(this, LADDER.behind);
+    this.signInBodies = new RequestBodies('sign_in_body', this, LADDER.signInBody);
+    this.orderBodies = new RequestBodies('order_body', this, LADDER.order);
+    this.relayedBodies = new RequestBodies('relayed_body', this, LADDER.behind);
   }
 
   /**

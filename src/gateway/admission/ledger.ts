@@ -13,6 +13,7 @@ const SCARCE = 1 / 2;
 const SHARE = 1 / 8;
 
 export class Ledger {
+  readonly name = 'memory';
   readonly limit: number;
   /** Reserved bytes. */
   inUse = 0;
@@ -132,6 +133,6 @@ export class Ledger {
   /** Counts a refusal, and returns its error. */
   refusal(): GatewayError {
     this.refused++;
-    return overloaded();
+    return overloaded(this.name);
   }
 }

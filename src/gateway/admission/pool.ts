@@ -1,6 +1,6 @@
 /** The places for one kind of call, so that none takes what another needs. */
 
-import { GatewayError } from '../http/errors.ts';
+import { GatewayError, type PoolName } from '../http/errors.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import { WaitingLine } from './waiting-line.ts';
 
@@ -11,18 +11,20 @@ export const RETRY_LATER = {
 };
 
 /** @see RFC 9110 section 10.2.3 (Retry-After), RFC 9209 section 2.3 */
-export function overloaded(headers: Readonly<Record<string, string>> = {}): GatewayError {
-  return new GatewayError(503, 'overloaded', { headers: { ...RETRY_LATER, ...headers } });
+export function overloaded(pool: PoolName, headers: Readonly<Record<string, string>> = {}): GatewayError {
+  return new GatewayError(503, 'overloaded', { pool, headers: { ...RETRY_LATER, ...headers } });
 }
 
 export class Pool {
+  readonly name: PoolName;
   readonly limit: number;
   inUse = 0;
   refused = 0;
   readonly #line: WaitingLine;
 
   /** @param mostWaiting how many may wait for a place */
-  constructor(limit: number, mostWaiting = Number.POSITIVE_INFINITY) {
+  constructor(name: PoolName, limit: number, mostWaiting = Number.POSITIVE_INFINITY) {
+    this.name = name;
     this.limit = limit;
     this.#line = new WaitingLine(mostWaiting);
   }
@@ -49,7 +51,7 @@ export class Pool {
   /** Counts a refusal, and returns its error. */
   refusal(): GatewayError {
     this.refused++;
-    return overloaded();
+    return overloaded(this.name);
   }
 
   release(): void {

@@ -1,6 +1,6 @@
 /** Bounds the memory of request bodies: bytes that are arriving, and bytes that are kept for the upstream. */
 
-import { CLOSE, type GatewayError } from '../http/errors.ts';
+import { CLOSE, type GatewayError, type PoolName } from '../http/errors.ts';
 import { Account, type Books } from './account.ts';
 import { LADDER, type Rung } from './ladder.ts';
 import { overloaded } from './pool.ts';
@@ -35,6 +35,7 @@ export class BodyReservation extends Account {
  * A normal body arrives within a second, so users are served during a flood of slow ones.
  */
 export class RequestBodies {
+  readonly name: PoolName;
   readonly #books: Books;
   readonly #rung: Rung;
   /** In order of arrival. */
@@ -42,7 +43,8 @@ export class RequestBodies {
   usedBytes = 0;
   refused = 0;
 
-  constructor(books: Books, rung: Rung) {
+  constructor(name: PoolName, books: Books, rung: Rung) {
+    this.name = name;
     this.#books = books;
     this.#rung = rung;
   }
@@ -70,7 +72,7 @@ export class RequestBodies {
   }
 
   #growTo(reservation: BodyReservation, bytes: number): void {
-    if (!this.#arriving.has(reservation)) throw overloaded(CLOSE);
+    if (!this.#arriving.has(reservation)) throw overloaded(this.name, CLOSE);
     this.#set(reservation, bytes);
     const isLarge = bytes > ARRIVING_BODY_BYTES + BODY_COPIES * SMALL_BODY_BYTES;
     for (const each of isLarge ? [reservation] : this.#arriving) {
@@ -81,7 +83,7 @@ export class RequestBodies {
       this.release(each);
       each.drop(this.#refusal());
     }
-    if (!this.#arriving.has(reservation)) throw overloaded(CLOSE);
+    if (!this.#arriving.has(reservation)) throw overloaded(this.name, CLOSE);
   }
 
   /**
@@ -132,6 +134,6 @@ export class RequestBodies {
 
   #refusal(): GatewayError {
     this.refused++;
-    return overloaded(CLOSE);
+    return overloaded(this.name, CLOSE);
   }
 }

@@ -21,6 +21,7 @@ type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession
  * flight is forgotten, so what is in flight bounds the memory.
  */
 export class SessionLimit {
+  readonly name = 'one_session';
   readonly #limits: Limits;
   readonly #sessions = new Map<bigint, SessionUse>();
   refused = 0;
@@ -73,6 +74,6 @@ export class SessionLimit {
   /** Counts a refusal, and returns its error. @see RFC 6585 section 4 */
   refusal(): GatewayError {
     this.refused++;
-    return new GatewayError(429, 'sessionBusy', { headers: RETRY_LATER });
+    return new GatewayError(429, 'sessionBusy', { pool: this.name, headers: RETRY_LATER });
   }
 }

@@ -119,8 +119,9 @@ export class Exchange {
 
   /** Responds with the error envelope, and notes the failure in the record. */
   fail(failure: GatewayError): Response {
-    const { reason, cause, status } = failure;
+    const { reason, cause, pool, status } = failure;
     this.record.reason = reason;
+    this.record.pool = pool;
     if (cause !== undefined) this.record.cause = describeCause(cause);
     if (reason === 'internalError') this.record.cause = `${this.record.cause} ${stackFrame(cause)}`.trimEnd();
     const { body, headers } = errorEnvelope(failure, this.request.headers.get('accept-language'));

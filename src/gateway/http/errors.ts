@@ -5,10 +5,25 @@ import { type MessageKey, messages, preferredLanguage } from './messages.ts';
 /** Bun closes the connection after the response. Otherwise it would continue to receive the body. */
 export const CLOSE = { connection: 'close' };
 
+/** What is limited, as the metrics call it. */
+export type PoolName =
+  | 'identity_provider'
+  | 'session'
+  | 'sign_out'
+  | 'read'
+  | 'stream'
+  | 'memory'
+  | 'one_session'
+  | 'sign_in_body'
+  | 'order_body'
+  | 'relayed_body';
+
 interface Details {
   /** The internal reason; it is logged but never sent. */
   readonly cause?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Which limit has refused the request. */
+  readonly pool?: PoolName;
   /** What the upstream wrote for the user, instead of the gateway's own text. */
   readonly upstreamText?: string | undefined;
 }
@@ -20,13 +35,15 @@ export class GatewayError extends Error {
   readonly key: MessageKey;
   readonly upstreamText: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
+  readonly pool: PoolName | undefined;
 
-  constructor(status: number, key: MessageKey, { cause, headers = {}, upstreamText }: Details = {}) {
+  constructor(status: number, key: MessageKey, { cause, headers = {}, pool, upstreamText }: Details = {}) {
     super(key, { cause });
     this.key = key;
     this.status = status;
     this.upstreamText = upstreamText;
     this.headers = headers;
+    this.pool = pool;
   }
 
   /** Identifies this failure in logs and metrics. */

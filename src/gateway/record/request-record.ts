@@ -1,5 +1,6 @@
 /** Collects facts about a request, from which its log line and the metrics are made when it has ended. */
 
+import type { PoolName } from '../http/errors.ts';
 import type { ProxyError } from '../http/proxy-status.ts';
 import { type TraceHeaders, traceHeaders } from './trace-context.ts';
 
@@ -90,6 +91,8 @@ export class RequestRecord {
   headMs = 0;
   /** Which of the gateway's own texts the response has; `sessionCookieTwice` also for a response without a text. */
   reason: string | undefined;
+  /** Which limit has refused it. */
+  pool: PoolName | undefined;
   /** Name and code of the underlying error, and where it was thrown if it is a fault of the gateway itself. */
   cause: string | undefined;
   /** The size of the body; undefined for a few short bodies that are not counted. */
@@ -127,6 +130,7 @@ export class RequestRecord {
       oauthError: this.oauthError,
       tokenProblem: this.tokenProblem,
       reason: this.reason,
+      pool: this.pool,
       cause: this.cause,
       clientGone: this.clientGone,
       cutOff: this.cutOff,

@@ -89,34 +89,23 @@ export class Metrics {
   /** Exports what is admitted and refused: it is counted where it happens, and read at each scrape. */
   watch(admission: Admission): void {
     const { ledger, memoryLimitBytes } = admission;
-    const pools = {
-      identity_provider: admission.identityProvider,
-      session: admission.sessions,
-      sign_out: admission.signOuts,
-      read: admission.reads,
-      stream: admission.streams,
-      memory: ledger,
-    };
-    const refusing = {
-      ...pools,
-      one_session: admission.perSession,
-      sign_in_body: admission.signInBodies,
-      order_body: admission.orderBodies,
-      relayed_body: admission.relayedBodies,
-    };
+    const { identityProvider, sessions, signOuts, reads, streams } = admission;
+    const { perSession, signInBodies, orderBodies, relayedBodies } = admission;
+    const pools = [identityProvider, sessions, signOuts, reads, streams, ledger];
+    const refusing = [...pools, perSession, signInBodies, orderBodies, relayedBodies];
     new Gauge({
       ...this.#named('places_in_use', 'Calls in flight, and the bytes of memory that are reserved.', 'pool'),
       collect() {
-        for (const [pool, { inUse }] of Object.entries(pools)) this.set({ pool }, inUse);
+        for (const { name, inUse } of pools) this.set({ pool: name }, inUse);
       },
     });
     const limits = this.#gauge('places_limit', 'How many there may be.', 'pool');
-    for (const [pool, { limit }] of Object.entries(pools)) limits.set({ pool }, limit);
+    for (const { name, limit } of pools) limits.set({ pool: name }, limit);
     new Counter({
       ...this.#named('refused_total', 'Calls and bodies that were refused for lack of room.', 'pool'),
       collect() {
         this.reset();
-        for (const [pool, { refused }] of Object.entries(refusing)) this.inc({ pool }, refused);
+        for (const { name, refused } of refusing) this.inc({ pool: name }, refused);
       },
     });
     const read = (name: string, help: string, value: () => number) =>

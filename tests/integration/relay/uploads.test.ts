@@ -111,6 +111,13 @@ it('above the limit is refused at once when it is declared, and breaks the conne
   await expectFree(own);
 });
 
+it('above 200 MB is refused by the gateway itself, in its envelope', async () => {
+  await using own = startWorld();
+  const refused = await rawCall(own, `POST ${PATH}`, { lines: [`Content-Length: ${200 * 1024 ** 2 + 1}`] });
+  const message = messages.en.uploadTooLarge;
+  expect([refused.status, JSON.parse(refused.body)]).toEqual([413, { error: { message } }]);
+});
+
 it('of more than 2 MB is refused where there are no uploads', async () => {
   await using own = startWorld({ MAX_UPLOAD_BYTES: '0' });
   for (const body of [FILE, inChunks(FILE)])
