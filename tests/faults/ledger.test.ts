@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
+import { LADDER } from '../../src/gateway/admission/ladder.ts';
 import {
   ARRIVING_BODY_BYTES,
   CALL_BYTES,
@@ -98,6 +99,24 @@ describe('memory is reserved', () => {
 });
 
 describe('a ledger without room', () => {
+  it('refuses no call whose client leaves while it waits', async () => {
+    await using world = startSmall();
+    const { ledger } = world.admission;
+    ledger.take(ledger.limit * LADDER.user.share - 2 * CALL_BYTES);
+    const client = new AbortController();
+    const left = send(world, GET, { signal: client.signal }).catch(() => 'left');
+    await eventually(() => ledger.someWait, 'the call to wait');
+    client.abort();
+    expect(await left).toBe('left');
+    const line = await world.line({ clientGone: 'waiting' });
+    expect([line?.['level'], line?.['reason'], line?.['pool'], ledger.refused]).toEqual([
+      'info',
+      undefined,
+      undefined,
+      0,
+    ]);
+  });
+
   it('for the body of a GET refuses it at its head, and the upstream is given up', async () => {
     const connected = Promise.withResolvers<Socket>();
     await using upstream = await startRawUpstream(connected.resolve);

@@ -89,6 +89,29 @@ describe('the deadline of fetchUpstream()', () => {
     await upstream.closed;
   });
 
+  it('does not count while a track waits for memory, and its first byte then has a minute', async () => {
+    await using upstream = await start(LARGE);
+    const admitted = Promise.withResolvers<boolean>();
+    const waits = Promise.withResolvers<void>();
+    const admitTrack = () => {
+      waits.resolve();
+      return admitted.promise;
+    };
+    const track = new GeneratedTrack(new PaidTrack({ admitTrack }, 5000), 5000, true);
+    jest.useFakeTimers();
+    const calling = upstream.call({ bodyMode: track }).catch((error) => error);
+    await waits.promise;
+    jest.advanceTimersByTime(50_000);
+    admitted.resolve(true);
+    await new Promise(setImmediate);
+    jest.advanceTimersByTime(59_999);
+    (await upstream.socket).write('first');
+    expect(await calling).toMatchObject({
+      status: 200,
+      body: { firstChunk: new TextEncoder().encode('first') },
+    });
+  });
+
   it('and the signal of the client are over when a body has begun', async () => {
     await using upstream = await start(`${LARGE}first`);
     jest.useFakeTimers();

@@ -8,7 +8,7 @@ const MAPPING = {
 };
 /** The gateway does not serve these, and they would reveal the upstream's host. */
 const NOT_SERVED = `/base/v2/elsewhere /base/v1x/elsewhere /v1/elsewhere /base/v1/%2e%2e/v2/elsewhere ../../elsewhere
-  //upstream.test/admin https://upstream.test/base/v1/x http://user:secret@upstream.test/base/v1/elsewhere`;
+  //upstream.test/admin https://upstream.test/base/v1/x http://upstream.test:8080/base/v1/x //upstream.test./x http://user:secret@upstream.test/base/v1/elsewhere`;
 
 it.each([
   ['http://upstream.test/base/v1/elsewhere?a=b#c', '/api/upstream/v1/elsewhere?a=b#c'],
@@ -45,6 +45,7 @@ it.each([
   // These would reveal the upstream's address.
   ...['<x>; rel=http://upstream.test/next', '<http://docs.test/>; a="b HTTP://UPSTREAM.test/c"'],
   '<http://docs.test/>; a="http:/\\/upstr\\eam.test/"',
+  '<http://docs.test/>; a="http://upstream.test:8080/"',
   // These cannot be parsed.
   ...['<http://[not-an-address/>', '<x> <y>', '<x', '<x>; a=>', '<x>; title="a\\"', '<x>; rel="next"more'],
   // What is no link makes the link before it one that cannot be parsed.

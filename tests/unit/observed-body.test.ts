@@ -133,6 +133,8 @@ describe('a body', () => {
     );
     await take();
     expect(tryReserveRead.mock.results).toEqual([{ type: 'return', value: true }]);
+    // Nobody can look at what the kernel has of a connection that is not known.
+    expect(tryReserveRead.mock.calls).toEqual([[true]]);
   });
 
   it.if(canLook)(

@@ -2,6 +2,8 @@ import { describe, expect, it, mock, spyOn } from 'bun:test';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
 import { FACT_BYTES } from '../../src/gateway/admission/prices.ts';
 import type { Clock } from '../../src/gateway/refresh/clock.ts';
+import { lifetimesFor, markKey } from '../../src/gateway/refresh/facts.ts';
+import { PresentedTokens } from '../../src/gateway/refresh/presented-tokens.ts';
 import { GET } from '../../src/gateway/refresh/redis-commands.ts';
 import { RedisConnection } from '../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
@@ -9,7 +11,7 @@ import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
 import { RedisModel, redisNetwork } from '../faults/refresh-model/redis-model.ts';
 import { ProcessClock, VirtualTime } from '../faults/refresh-model/virtual-time.ts';
 import { ENDED, ENDED_BY_ANYBODY, LEASE, newLedger, RENEWAL } from '../support/facts.ts';
-import { startWorld } from '../support/world.ts';
+import { startWorld, testSettings } from '../support/world.ts';
 
 /** Stores with connections to one model of Redis. What holds in every order of small plans: faults/refresh-model. */
 function start() {
@@ -170,6 +172,24 @@ describe('RedisReplayStore', () => {
       { isWritten: false, before: undefined },
     ]);
     expect([kept('k'), heard, links]).toEqual(['renewed:x', ['up'], 2]);
+  });
+
+  it('has a token that was presented without it marked by a later request', async () => {
+    const { time, clock, network, store, kindAt } = start();
+    const [a, b] = [store(), store()];
+    const presentedAt = (at: ReplayStore) =>
+      new PresentedTokens({ store: at, clock, lifetimes: lifetimesFor(testSettings()) });
+    await time.wait(presentedAt(a).issue('t2'));
+    const presented = presentedAt(b);
+    network.become('cut');
+    presented.note('t2');
+    await time.pass(1000);
+    network.become('up');
+    await time.pass(1000);
+    expect(await kindAt(a, markKey('t2'))).toBe('issued');
+    presented.note('t2');
+    await time.pass(1000);
+    expect(await kindAt(a, markKey('t2'))).toBe('presented');
   });
 
   it('keeps an idle link alive, and notices when Redis does not respond', async () => {

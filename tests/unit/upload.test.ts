@@ -108,6 +108,15 @@ it('an upstream that takes nothing of an upload for 60 s is late, and a slow one
   expect(isLate()).toBeTrue();
 });
 
+it('an upload whose upstream takes no connection is late after a minute', async () => {
+  const { seen, isLate, send } = await uploading();
+  send(64 * KiB);
+  await pass(59_999);
+  expect(isLate()).toBeFalse();
+  await pass(1);
+  expect([isLate(), seen.received]).toEqual([true, 0]);
+});
+
 it.each(['client', 'upstream'])(
   'an upload that is responded to while it waits for its %s has no deadline, and never seems whole',
   async (whom) => {

@@ -6,6 +6,7 @@ import type { BodyMemory, BodyWatch } from './body-watch.ts';
 import type { CallRules } from './calls.ts';
 import type { Endpoint } from './endpoint-prices.ts';
 import type { Rung } from './ladder.ts';
+import { overloaded } from './pool.ts';
 import { type BodyPrice, NO_PRICE, priceOfStream, UNREAD_BYTES } from './prices.ts';
 import type { SessionUse } from './session-limit.ts';
 import type { Attempt } from './waiting-line.ts';
@@ -53,7 +54,7 @@ export class ResponseMemory extends Account implements BodyMemory {
     if (ledger.nobodyWaits(rung) && this.#tryStart(endpoint) === 'served') return undefined;
     if (!this.isWithinShare(endpoint.price)) throw perSession.refusal();
     const attempt = () => this.#tryStart(endpoint);
-    return this.#wait(rung, attempt, CALL_PATIENCE_MS, signal, () => endpoint.price);
+    return this.#wait(rung, attempt, signal, () => endpoint.price);
   }
 
   #tryStart(endpoint: Endpoint): Attempt {
@@ -102,7 +103,8 @@ export class ResponseMemory extends Account implements BodyMemory {
    *
    * @param length infinite when it is not known
    * @param signal that of the client
-   * @returns a promise only when it has to wait. The response to a change waits for as long as its client does.
+   * @returns a promise only when it has to wait. The response to a change then goes on with what its head has, because
+   *   it would be lost, and because heads could hold all that they wait for.
    * @throws GatewayError as {@link start} does
    */
   reserveBody(price: BodyPrice, length: number, signal: AbortSignal): Promise<void> | undefined {
@@ -115,8 +117,7 @@ export class ResponseMemory extends Account implements BodyMemory {
     const attempt = () => this.#tryGrowTo(bytes, bodyRung);
     // What has arrived with the head is in memory while it waits.
     if (isExpendable && !ledger.fits(bodyRung, 0)) throw this.#refusal(bytes);
-    const patienceMs = isExpendable ? CALL_PATIENCE_MS : Number.POSITIVE_INFINITY;
-    return this.#wait(bodyRung, attempt, patienceMs, signal, () => bytes);
+    return this.#wait(bodyRung, attempt, signal, () => bytes, !isExpendable);
   }
 
   /**
@@ -215,12 +216,14 @@ export class ResponseMemory extends Account implements BodyMemory {
   async #wait(
     rung: Rung,
     attempt: () => Attempt,
-    patienceMs: number,
     signal: AbortSignal,
     bytes: () => number,
+    goesOn = false,
   ): Promise<void> {
-    const isServed = await this.books.ledger.wait(rung, attempt, patienceMs, signal);
-    if (!isServed) throw this.#refusal(bytes());
+    const isServed = await this.books.ledger.wait(rung, attempt, CALL_PATIENCE_MS, signal);
+    if (isServed || goesOn) return;
+    // One whose client has left is not refused.
+    throw signal.aborted ? overloaded(this.books.ledger.name) : this.#refusal(bytes());
   }
 
   #refusal(bytes: number): GatewayError {

@@ -166,7 +166,8 @@ export class ObservedBody implements WatchedBody {
   }
 
   #tryReserveRead(): boolean {
-    const isReserved = this.memory.tryReserveRead(this.#isDrained);
+    // Where nobody can see what the kernel has, the write that was taken has to do.
+    const isReserved = this.memory.tryReserveRead(this.#isDrained || !canLook || !this.connection);
     if (isReserved) this.#isDrained = false;
     return isReserved;
   }

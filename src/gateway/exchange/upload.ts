@@ -60,7 +60,10 @@ export class Upload implements Disposable {
    */
   open(observer: Observer): ReadableStream<Chunk> {
     const pieces = this.#pieces(observer);
+    // Nothing is asked for before there is a connection.
+    this.#timer = setTimeout(() => observer.onStalled(), SILENCE_MS);
     const pull = async (controller: ReadableStreamDefaultController<Chunk>) => {
+      clearTimeout(this.#timer);
       const { done, value } = await pieces.next();
       if (done) controller.close();
       else controller.enqueue(value);

@@ -15,7 +15,12 @@ export function mapAddress(address: string, mapping: AddressMapping): string | u
   const url = URL.parse(address, requestUrl);
   if (!url) return undefined;
   if (url.href.startsWith(`${upstreamUrl}/v1/`)) return gatewayPath + url.href.slice(upstreamUrl.length);
-  return url.host === new URL(upstreamUrl).host ? undefined : address;
+  return hostName(url) === hostName(new URL(upstreamUrl)) ? undefined : address;
+}
+
+/** Without the port, at which the upstream may name itself by mistake, and without the dot that may end it. */
+function hostName({ hostname }: URL): string {
+  return hostname.replace(/\.$/, '');
 }
 
 /** More than pagination needs. Bun does not limit the header, and mapping makes each relative address longer. */
@@ -33,7 +38,7 @@ const LINK = /^<([^<>]*)>([\t ]*(?:;[^"<>;,]*(?:"(?:[^"\\]|\\.)*"[\t ]*)?)*)(?:,
  */
 export function mapLinks(header: string, mapping: AddressMapping): string | undefined {
   if (header.length > MAX_LINK_CHARACTERS) return undefined;
-  const address = `//${new URL(mapping.upstreamUrl).host}`;
+  const address = `//${hostName(new URL(mapping.upstreamUrl))}`;
   const links = header.split(BETWEEN_LINKS, MAX_LINKS).flatMap((link) => {
     const [, target, parameters = ''] = LINK.exec(link) ?? [];
     // A parameter can be a URL as well, and a backslash in its quotes means nothing.

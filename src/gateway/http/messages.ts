@@ -90,7 +90,7 @@ const sw: Record<MessageKey, string> = {
   upstreamInvalid: 'Huduma ya muziki ilitoa jibu lisilo sahihi.',
   generationFailed: 'Muziki haukuweza kutengenezwa.',
   generationNotStreamed:
-    'Muziki unatengenezwa, lakini hauwezi kuchezwa unapowasili. Utaupata kwenye maktaba yako.',
+    'Muziki unatengenezwa, lakini hauwezi kuchezwa unapowasili. Angalia shughuli za akaunti yako kabla ya kujaribu tena.',
   generationTimeout:
     'Huduma ya muziki ilichelewa mno kujibu. Huenda muziki umekamilika: angalia shughuli za akaunti yako kabla ya kujaribu tena.',
   sessionBusy: 'Kipindi chako kina maombi mengi mno yanayoendelea. Tafadhali subiri hadi moja likamilike.',

@@ -1,7 +1,7 @@
 /** The clock and the timers of the refreshes, which tests replace. */
 
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds, which do not jump when the time is set: a fact that then seems older would sign a user out. */
   now(): number;
   sleep(ms: number): Promise<void>;
   /** Calls `work` at this interval. Returns a function that stops it. */
@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 export const systemClock: Clock = {
-  now: () => Date.now(),
+  now: () => Math.floor(performance.now()),
   sleep: (ms) => Bun.sleep(ms),
   every(ms, work) {
     const timer = setInterval(work, ms);

@@ -50,7 +50,7 @@ export class RefreshCoordinator {
    * Returns the pair that follows this refresh token, by a new refresh or by an earlier one. A refresh belongs to no
    * single request: it continues when the client that caused it disconnects.
    *
-   * @param arrivedAt in milliseconds since the epoch
+   * @param arrivedAt by the clock of the refreshes
    * @param refusedToken the access token that the upstream has refused; undefined when the request has none
    */
   async refresh(

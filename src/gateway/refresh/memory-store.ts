@@ -3,6 +3,7 @@
 import type { Ledger } from '../admission/ledger.ts';
 import { FACT_BYTES, FACT_BYTES_PER_CHARACTER } from '../admission/prices.ts';
 import { BoundedMap, type OnEvicted } from './bounded-map.ts';
+import { systemClock } from './clock.ts';
 import { type Fact, isByStrangers, isSame, type Kept, type ReplayStore, type Swapped } from './store.ts';
 
 /** Bounds all facts to a share of the ledger, because the rest is for calls and bodies. */
@@ -21,7 +22,7 @@ export class MemoryReplayStore implements ReplayStore {
   readonly #known: BoundedMap<Kept>;
   readonly #strangers: BoundedMap<Kept>;
 
-  constructor(ledger: Ledger, now: () => number = Date.now, onEvicted: OnEvicted<Fact> = () => {}) {
+  constructor(ledger: Ledger, now = systemClock.now, onEvicted: OnEvicted<Fact> = () => {}) {
     this.#now = now;
     const bytes = Math.min(MAX_BYTES, ledger.limit * SHARE);
     this.#known = new BoundedMap<Kept>(bytes * (1 - STRANGERS), ledger, now, onEvicted);

@@ -9,10 +9,10 @@ const MAX_NOTED = 50_000;
 
 /** Remembers tokens by hash, so that each is noted once and not at each request. */
 export class PresentedTokens {
-  readonly #parts: RefreshParts;
+  readonly #parts: Omit<RefreshParts, 'upstream'>;
   readonly #noted = new Set<bigint>();
 
-  constructor(parts: RefreshParts) {
+  constructor(parts: Omit<RefreshParts, 'upstream'>) {
     this.#parts = parts;
   }
 
@@ -23,7 +23,10 @@ export class PresentedTokens {
     if (this.#noted.size === MAX_NOTED) this.#noted.clear();
     this.#noted.add(hash);
     const { store, lifetimes } = this.#parts;
-    void store.swap(markKey(refreshToken), ISSUED, PRESENTED, lifetimes.issuedMs);
+    void store.swap(markKey(refreshToken), ISSUED, PRESENTED, lifetimes.issuedMs).then(({ isAlone }) => {
+      // The mark may be another instance's, so the next request of the token tries again.
+      if (isAlone) this.#noted.delete(hash);
+    });
   }
 
   /** Marks a token as just issued, if its mark is `from`, for as long as a response may bring it to a browser. */

@@ -78,7 +78,7 @@ export class RedisReplayStore implements ReplayStore {
     if (!swapped) {
       const alone = await this.#memory.swap(key, from, to, lifetimeMs);
       if (alone.isWritten && to && !PASSING.has(to.kind)) this.#sendLater(key, to, { from, lifetimeMs });
-      return alone;
+      return { ...alone, isAlone: true };
     }
     // Meanwhile the session may have been signed out here, which counts whatever else has changed.
     const mayWrite = to?.kind === 'ended' || isSame(this.#memory.read(key), own);

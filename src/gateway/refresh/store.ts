@@ -35,6 +35,8 @@ export interface Swapped<Found = Kept> {
   readonly isWritten: boolean;
   /** What was there instead of what was expected. */
   readonly before?: Found | undefined;
+  /** Whether only this process has answered, because what is shared is away. */
+  readonly isAlone?: boolean;
 }
 
 /** A refresh only reads a fact, and replaces it atomically if it is still the one that was read. */

@@ -12,7 +12,8 @@ import { admitBody, RelayedBody } from '../upstream/relayed-body.ts';
 import { refuseDrained } from './drained-track.ts';
 import { mappingOf, type UpstreamTarget } from './proxy-target.ts';
 
-const PATH = /^\/v1\/music(?:\?|$)/;
+/** Also where many servers see it: with escapes, in capitals, and with slashes too many. */
+const PATH = /^\/v1\/+music\/*$/i;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
 export function isGeneration(
@@ -20,8 +21,9 @@ export function isGeneration(
   { url }: UpstreamTarget,
   upstreamUrl: string,
 ): boolean {
-  const isJson = method === 'POST' && JSON_TYPE.test(headers.get('content-type') ?? '');
-  return isJson && PATH.test(url.slice(upstreamUrl.length));
+  if (method !== 'POST' || !JSON_TYPE.test(headers.get('content-type') ?? '')) return false;
+  const [path = ''] = url.slice(upstreamUrl.length).split('?', 1);
+  return PATH.test(decodeURIComponent(path));
 }
 
 /**

@@ -11,6 +11,7 @@ import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
 import { VARY } from '../http/forwarded-headers.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
+import { systemClock } from '../refresh/clock.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
 import type { Settings } from '../settings/settings.ts';
 import { Buffered } from '../upstream/body-modes.ts';
@@ -41,7 +42,7 @@ const REPEAT_NOW = {
 export class Session {
   readonly #parts: SessionParts;
   readonly #exchange: Exchange;
-  readonly #arrivedAt = Date.now();
+  readonly #arrivedAt = systemClock.now();
   #tokens: FoundTokens | undefined;
   /** The pair of this request's refresh. */
   #pair: TokenPair | undefined;

@@ -21,6 +21,9 @@ interface TelemetryOptions extends Reporting {
   readonly quietRoute: string;
 }
 
+/** What a request gets that has waited without a call. */
+const WAITED = new Set<string | undefined>(['bodyIncomplete', 'overloaded', 'sessionBusy']);
+
 export class Telemetry {
   readonly #options: TelemetryOptions;
   #patterns: ReadonlySet<string> | undefined;
@@ -41,7 +44,7 @@ export class Telemetry {
     record.headMs = millisecondsSince(record.startedAt);
     this.#options.metrics?.responded(record);
     // Reading the signal creates it, which costs time, so it is read only when the request had to wait.
-    const hasWaited = record.calls.length > 0 || record.reason === 'bodyIncomplete';
+    const hasWaited = record.calls.length > 0 || WAITED.has(record.reason);
     if (hasWaited && request.signal.aborted) record.clientGone = 'waiting';
   }
 
@@ -51,6 +54,7 @@ export class Telemetry {
       // The client never received the response, so nothing is noted of it.
       record.reason = undefined;
       record.cause = undefined;
+      record.pool = undefined;
       record.bytes = 0;
     }
     metrics?.ended(record);

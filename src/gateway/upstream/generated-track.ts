@@ -1,7 +1,7 @@
 /** Reads the response to a generation: a track, which is paid for, or an error. */
 
 import type { Body } from '../http/body.ts';
-import { type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
+import type { BodyMode } from './body-modes.ts';
 import type { Deadline } from './deadline.ts';
 import { readBriefly } from './error-message.ts';
 import type { PaidTrack } from './paid-track.ts';
@@ -31,7 +31,7 @@ export class GeneratedTrack implements BodyMode {
   }
 
   read(response: Response, deadline: Deadline): Body | Promise<Body | undefined> | undefined {
-    if (!isSuccess(response)) return fitsOneWrite(response) ? readWhole(response) : this.#readError(response);
+    if (!isSuccess(response)) return this.#readError(response);
     return NO_TRACK_STATUSES.has(response.status) ? undefined : this.#readTrack(response, deadline);
   }
 

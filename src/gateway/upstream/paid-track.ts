@@ -2,6 +2,7 @@
 
 import type { ResponseMemory } from '../admission/response-memory.ts';
 import type { Body } from '../http/body.ts';
+import { SILENCE_MS } from '../http/body-reader.ts';
 import { awaitFirstByte, fitsOneWrite, readWhole } from './body-modes.ts';
 import { type Deadline, expire } from './deadline.ts';
 import { declaredLength } from './upstream-response.ts';
@@ -26,9 +27,13 @@ export class PaidTrack {
   /** Returns null for a track that is drained, or has no byte. */
   read(response: Response, deadline: Deadline): Body | Promise<Body> {
     const isAdmitted = this.#memory.admitTrack(declaredLength(response.headers), deadline.signal);
-    return isAdmitted instanceof Promise
-      ? isAdmitted.then((isServed) => this.#begin(response, deadline, isServed))
-      : this.#begin(response, deadline, isAdmitted);
+    if (!(isAdmitted instanceof Promise)) return this.#begin(response, deadline, isAdmitted);
+    // The upstream is not late while the gateway makes it wait.
+    deadline.pause();
+    return isAdmitted.then((isServed) => {
+      deadline.restart(SILENCE_MS);
+      return this.#begin(response, deadline, isServed);
+    });
   }
 
   #begin(response: Response, deadline: Deadline, isAdmitted: boolean): Body | Promise<Body> {

@@ -3,6 +3,7 @@
 import { Admission } from '../../../src/gateway/admission/admission.ts';
 import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { GatewayError } from '../../../src/gateway/http/errors.ts';
+import { systemClock } from '../../../src/gateway/refresh/clock.ts';
 import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { beginSession, endSession } from '../../../src/gateway/session/begin-and-end.ts';
 import { SessionCookies } from '../../../src/gateway/session/cookies.ts';
@@ -89,11 +90,11 @@ export class Client {
       if (ms > 0) await clock.sleep(ms);
       return new Response(null, { status });
     });
-    // A session reads the time of its arrival from the system's clock.
-    const { now } = Date;
-    Date.now = clock.now;
+    // A session reads the time of its arrival from this clock.
+    const { now } = systemClock;
+    systemClock.now = clock.now;
     const session = new Session(parts, exchange);
-    Date.now = now;
+    systemClock.now = now;
     // Its deadline is in real time: no schedule lasts so long.
     const call = { name: 'proxy', method: 'GET', url, headers: {}, bodyMode: RELAYED } as const;
     await session.fetch({ ...call, timeoutMs: 60_000 }).catch((cause) => {

@@ -70,9 +70,11 @@ it.each<[what: string, call: string, path: string, options: RequestOptions, call
   ['another type', MUSIC, PATH, { headers: { 'content-type': 'application/json-patch+json' } }, 0],
   ['another method', 'PUT /v1/music', PATH, { method: 'PUT' }, 0],
   ['a path below it', 'POST /v1/music/7', `${PATH}/7`, {}, 0],
-  ['a path that ends with a slash', 'POST /v1/music/', `${PATH}/`, {}, 0],
+  ['a path that ends with a slash', 'POST /v1/music/', `${PATH}/`, {}, 1],
+  ['a path in another spelling', 'POST /v1//%4dusic', '/api/upstream/v1//%4dusic', {}, 1],
+  ['a path with an escape that stays', 'POST /v1/%25', '/api/upstream/v1/%25', {}, 0],
 ])(
-  '%s, %s, is a generation only at the exact path, with POST and JSON',
+  '%s, %s, is a generation only at its path, however that is spelled, with POST and JSON',
   async (_, call, path, options, generations) => {
     const { perSession, ledger } = world.admission;
     let counted: number | undefined;

@@ -1,4 +1,5 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
+import { later } from '../../support/later.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import { TRACK } from '../../support/routes.ts';
 import * as calls from '../../support/session-calls.ts';
@@ -61,10 +62,6 @@ async function refuse(world: World): Promise<void> {
   expectCleared(await session(world, 2));
 }
 
-function later(seconds: number): void {
-  setSystemTime(Date.now() + seconds * 1000);
-}
-
 // The laws of the replay, in every order of small plans: faults/refresh-model. Its time limits:
 // unit/refresh-coordinator.test.ts. How a reuse is counted: telemetry/metrics.test.ts.
 it('a spent refresh token goes to the upstream as a reuse 11 s after its successor was presented', async () => {
@@ -75,6 +72,13 @@ it('a spent refresh token goes to the upstream as a reuse 11 s after its success
   expect(world.upstream.last(REFRESH).body).toBe('{"refresh_token":"refresh-1"}');
   const reuse = { level: 'warn', refresh: 'rejected', refreshTokenReused: 'presented' };
   expect(await world.line({ status: 401 })).toMatchObject(reuse);
+});
+
+it('a clock that is set two minutes ahead signs nobody out', async () => {
+  await using world = startRotating();
+  await rotate(world, 1);
+  setSystemTime(Date.now() + 120_000);
+  expect(storedTokens(await session(world, 1))).toMatchObject({ svc_music_refresh: 'refresh-2' });
 });
 
 type Step = (world: RotatingWorld) => Promise<unknown>;

@@ -1,7 +1,8 @@
-import { describe, expect, it, jest, mock, setSystemTime } from 'bun:test';
+import { describe, expect, it, jest, mock } from 'bun:test';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
+import { later } from '../../support/later.ts';
 import { fill } from '../../support/long-calls.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import type { Received, Respond } from '../../support/scripted-upstream.ts';
@@ -154,10 +155,10 @@ describe('a sign-out with SIGN_OUT_REVOKES', () => {
     const listings = [models(world, REFRESH_ONLY), models(world, REFRESH_ONLY)];
     await world.upstream.arrived(REFRESH);
     // Requests that arrive in the same millisecond as the sign-out count as later.
-    setSystemTime(Date.now() + 1);
+    later(0.001);
     await expectSignedOut(await signOut(world, REFRESH_ONLY));
     // As long as a refresh may take.
-    setSystemTime(Date.now() + 15_000);
+    later(15);
     refreshed.resolve(Response.json(pair(2)));
     for (const response of await Promise.all(listings)) {
       expect(await envelopeMessage(response, 401)).toBe(messages.en.sessionEnded);
