@@ -147,6 +147,16 @@ it.each(['GET', 'PUT', 'DELETE'])('a kept connection that is reset gets a %s onc
   );
 });
 
+it('a body without length and chunks looks complete when the upstream resets it', async () => {
+  const { client, called } = await open(call('x'));
+  const socket = await called;
+  socket.write('HTTP/1.1 200 OK\r\n\r\nhello');
+  await client.changed(5000);
+  socket.resetAndDestroy();
+  await client.closed;
+  expect(client.received).toEndWith('5\r\nhello\r\n0\r\n\r\n');
+});
+
 it('a response to HEAD has no Date, unlike one to GET', async () => {
   for (const method of ['HEAD', 'GET']) {
     const { headers } = await rawRequest(world.port, health(method));
