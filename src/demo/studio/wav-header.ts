@@ -16,7 +16,9 @@ export function readWavHeader(file: Piece): WavHeader | undefined {
   const nameAt = (at: number) => String.fromCharCode(...file.subarray(at, at + 4));
   if (nameAt(0) !== 'RIFF' || nameAt(8) !== 'WAVE') return undefined;
   let format = { bytesPerSecond: 0, blockBytes: 1 };
-  for (let at = 12; at + 8 <= file.length; at += 8 + view.getUint32(at + 4, true)) {
+  // Chunks begin at even places.
+  const roomAt = (at: number) => 2 * Math.ceil(view.getUint32(at + 4, true) / 2);
+  for (let at = 12; at + 8 <= file.length; at += 8 + roomAt(at)) {
     if (nameAt(at) === 'data') return { bytes: file.slice(0, at + 8), ...format };
     if (nameAt(at) === 'fmt ' && at + 22 <= file.length)
       format = {
