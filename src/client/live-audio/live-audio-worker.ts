@@ -10,6 +10,7 @@ interface WorkerScope {
   addEventListener(type: 'install' | 'activate', listener: (event: LifetimeEvent) => void): void;
   addEventListener(type: 'message', listener: (event: MessageEvent<LiveMessage>) => void): void;
   addEventListener(type: 'fetch', listener: (event: RequestEvent) => void): void;
+  readonly location: { readonly origin: string };
   readonly clients: { claim(): Promise<void> };
   skipWaiting(): Promise<void>;
 }
@@ -30,6 +31,8 @@ interface LiveTrack {
   isOver: boolean;
 }
 
+/** With an id as `crypto.randomUUID` makes it. The web app, and other sites, may have paths of their own there. */
+const TRACK = new RegExp(`^${LIVE_PATH}([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`);
 /** How long a request waits for the first message about its track, because the two may arrive in any order. */
 const EARLY_REQUEST_MS = 5_000;
 
@@ -44,8 +47,9 @@ self.addEventListener('install', (event) => event.waitUntil(self.skipWaiting()))
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 self.addEventListener('message', ({ data }) => take(data));
 self.addEventListener('fetch', (event) => {
-  const { pathname } = new URL(event.request.url);
-  if (pathname.startsWith(LIVE_PATH)) event.respondWith(respond(pathname.slice(LIVE_PATH.length)));
+  const { origin, pathname } = new URL(event.request.url);
+  const [, id] = TRACK.exec(pathname) ?? [];
+  if (id && origin === self.location.origin) event.respondWith(respond(id));
 });
 
 function take(message: LiveMessage): void {
