@@ -7,6 +7,7 @@ import {
   type GatewayConnection,
   GatewayRequestError,
   isRecord,
+  networkError,
   requestData,
   sendOnly,
 } from './gateway-request.ts';
@@ -19,9 +20,13 @@ import { repeatWhileTemporary } from './repetition.ts';
 import type { IdentityProvider, SignInStorage } from './sign-in.ts';
 import { sendUpstream, type UpstreamInit } from './upload.ts';
 import type { SandboxData, UpstreamData } from './upstream-data.ts';
+import { beforeStall } from './watched-body.ts';
 
 /** Exists in a page, but not in a worker or on a server. */
 declare const sessionStorage: SignInStorage | undefined;
+
+/** Twice as long as the gateway waits for the profile: a half-open connection itself would never report that it failed. */
+const SESSION_CHECK_MS = 30_000;
 
 export interface GatewayClientOptions<Creation = unknown> {
   /** The gateway's origin, such as `https://api.studio.example`; on the same site as the page, for its cookies. */
@@ -71,7 +76,10 @@ export interface GatewayClient<Data extends UpstreamData = SandboxData> {
    * @throws TypeError when the address is not absolute
    */
   completeSignIn(address?: string): Promise<boolean>;
-  /** After a sign-in that is being completed. Never from a cache. A session that the upstream has ended counts as none. */
+  /**
+   * After a sign-in that is being completed. Never from a cache. A session that the upstream has ended counts as none.
+   * Fails after 30 s, as without a response.
+   */
   session(): Promise<SessionCheck<Data['profile']>>;
   models(): Promise<readonly Data['model'][]>;
   /**
@@ -181,13 +189,16 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
 }
 
 async function checkSession<Profile>(connection: GatewayConnection): Promise<SessionCheck<Profile>> {
+  const attempt = new AbortController();
+  const init = { cache: 'no-store', signal: attempt.signal } as const;
+  const request = requestData<Profile>(connection, '/api/auth/session', init);
   try {
-    const body = await requestData<Profile>(connection, '/api/auth/session', { cache: 'no-store' });
+    const body = await beforeStall(request, SESSION_CHECK_MS, (stall) => attempt.abort(stall));
     if (isRecord(body) && body['authenticated'] === false) return { authenticated: false };
     return { authenticated: true, ...(!isBareState(body) && { profile: body }) };
   } catch (error) {
     if (error instanceof GatewayRequestError && error.sessionHasEnded) return { authenticated: false };
-    throw error;
+    throw attempt.signal.aborted ? networkError(error, undefined, true) : error;
   }
 }
 

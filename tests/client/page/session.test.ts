@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'bun:test';
 import type { SessionCheck } from '../../../src/client/gateway-client.ts';
 import { eventually } from '../../support/eventually.ts';
-import { lost, openStorage, PROVIDER, rejection, respond, stubGateway } from './gateway-stub.ts';
+import { fakeTime, settle } from '../fake-time.ts';
+import {
+  lost,
+  openStorage,
+  PROVIDER,
+  type Respond,
+  rejection,
+  respond,
+  stubGateway,
+} from './gateway-stub.ts';
 
 describe('the session', () => {
   const ADA = { name: 'Ada' };
@@ -29,6 +38,22 @@ describe('the session', () => {
     const headers = { 'proxy-status': 'music-gateway; error=http_response_timeout' };
     const error = { status: 401, sessionHasEnded: false, retryIsSafe: true };
     expect(await rejection(stubGateway(respond(401, headers)).client.session())).toMatchObject(error);
+  });
+
+  it.each<[string, Respond]>([
+    ['no response', () => new Promise(() => {})],
+    ['no end of the body', respond(200, {}, new ReadableStream())],
+  ])('is unknown after 30 s with %s, and the connection is closed', async (_, hang) => {
+    const advance = fakeTime();
+    const { client, sent } = stubGateway(hang);
+    const check = client.session().catch((error: unknown) => error);
+    const state = () => Promise.race([check, 'pending']);
+    await settle();
+    await advance(29_999);
+    expect(await state()).toBe('pending');
+    await advance(1);
+    expect(await state()).toMatchObject({ name: 'GatewayRequestError', status: 0, retryIsSafe: true });
+    expect(sent[0]?.init.signal?.aborted).toBe(true);
   });
 });
 
