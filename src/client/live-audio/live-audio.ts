@@ -102,7 +102,7 @@ export async function playArriving(
   );
   if (creationId === null) return null;
   if (live) replaceWhenQuiet(audio, src, contentUrl(creationId));
-  else start(audio, contentUrl(creationId));
+  else if (audio.src === src) start(audio, contentUrl(creationId));
   return creationId;
 }
 

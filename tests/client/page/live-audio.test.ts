@@ -30,12 +30,23 @@ class Element extends EventTarget {
   }
 }
 
+interface Arrival {
+  readonly creationId?: string | null;
+  /** What happens before it is whole. */
+  readonly meanwhile?: (audio: Element) => void;
+}
+
 /** A track that has arrived. */
-async function arrive(hasWorker: boolean, creationId: string | null = 'c-7') {
+async function arrive(hasWorker: boolean, { creationId = 'c-7', meanwhile = () => {} }: Arrival = {}) {
   const controller = hasWorker ? { postMessage: () => {} } : null;
   const liveAudio = createLiveAudio({ controller, register: async () => {} });
   const audio = new Element();
-  const body = new Blob(['audio']).stream();
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      meanwhile(audio);
+      controller.close();
+    },
+  });
   const id = await playArriving(liveAudio, audio, { creationId, contentType: 'audio/wav', body }, contentUrl);
   const [live] = audio.plays;
   return { audio, id, live };
@@ -61,13 +72,17 @@ it.each([
   expect(audio.src).toBe('another');
 });
 
-it('a track that arrives does not take the element away from another one', async () => {
-  const { audio } = await arrive(true);
-  audio.become('pause', { src: 'another' });
-  expect(audio.src).toBe('another');
-});
+it.each([true, false])(
+  'a track leaves the element to the one after it, with a worker: %p',
+  async (hasWorker) => {
+    const meanwhile = (audio: Element) => audio.become('pause', { src: 'another' });
+    const { audio } = await arrive(hasWorker, { meanwhile });
+    audio.become('pause', {});
+    expect(audio.src).toBe('another');
+  },
+);
 
 it('without a worker, a track plays when it has arrived, if it has an id', async () => {
   expect((await arrive(false)).audio.plays).toEqual([contentUrl('c-7')]);
-  expect((await arrive(false, null)).audio.plays).toEqual([]);
+  expect((await arrive(false, { creationId: null })).audio.plays).toEqual([]);
 });
