@@ -91,17 +91,18 @@ export async function playArriving(
   const live = liveAudio.begin(contentType);
   // The gateway's address needs it; the worker's allows it.
   audio.crossOrigin = 'use-credentials';
+  const arriving = new AbortController();
+  const isWanted = watchPlaying(audio, arriving);
   if (live) start(audio, live.url);
   const { src } = audio;
-  await body.pipeTo(
-    new WritableStream({
-      write: (piece) => live?.add(piece),
-      close: () => live?.end(),
-      abort: () => live?.break(),
-    }),
-  );
+  const pieces = new WritableStream<Uint8Array<ArrayBuffer>>({
+    write: (piece) => live?.add(piece),
+    close: () => live?.end(),
+    abort: () => live?.break(),
+  });
+  await body.pipeTo(pieces).finally(() => arriving.abort());
   if (creationId === null) return null;
-  if (live) replaceWhenQuiet(audio, src, contentUrl(creationId));
+  if (live) replaceWhenQuiet(audio, src, contentUrl(creationId), isWanted());
   else if (audio.src === src) start(audio, contentUrl(creationId));
   return creationId;
 }
@@ -112,18 +113,48 @@ function start(audio: AudioElement, url: string): void {
   audio.play().catch(() => {});
 }
 
-/** Does nothing if the element has got another source. */
-function replaceWhenQuiet(audio: AudioElement, live: string, finished: string): void {
+/**
+ * Tells whether the element plays, or would without its error: Chromium pauses an element of the page before it tells of
+ * one.
+ */
+function watchPlaying(audio: AudioElement, { signal }: AbortController): () => boolean {
+  let plays = false;
+  let wasCut = false;
+  const listen = (type: string, listener: () => void) => audio.addEventListener(type, listener, { signal });
+  listen('play', () => {
+    plays = true;
+    wasCut = false;
+  });
+  listen('pause', () => {
+    plays = false;
+  });
+  listen('error', () => {
+    wasCut = plays && audio.paused;
+  });
+  return () => plays || wasCut;
+}
+
+/**
+ * Does nothing if the element has got another source.
+ *
+ * @param isWanted whether to play on after an error that came before
+ */
+function replaceWhenQuiet(audio: AudioElement, live: string, finished: string, isWanted: boolean): void {
   const done = new AbortController();
-  const replace = () => {
+  const replace = (playsOn: boolean) => {
     done.abort();
     if (audio.src !== live) return;
-    const { paused, ended, currentTime } = audio;
+    const { ended, currentTime } = audio;
     audio.src = finished;
     // Before the file is loaded, this sets where it starts.
     if (!ended) audio.currentTime = currentTime;
-    if (!paused) audio.play().catch(() => {});
+    if (playsOn) audio.play().catch(() => {});
   };
-  if (audio.paused || audio.error) replace();
-  else for (const type of ['pause', 'seeking', 'error']) audio.addEventListener(type, replace, done);
+  // It plays until the first of these, whatever an error has made of `paused` by then.
+  const events = { pause: false, seeking: true, error: true };
+  if (audio.error) replace(isWanted);
+  else if (audio.paused) replace(false);
+  else
+    for (const [type, playsOn] of Object.entries(events))
+      audio.addEventListener(type, () => replace(playsOn), done);
 }

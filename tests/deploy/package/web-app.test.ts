@@ -135,6 +135,15 @@ describeInChromium('the package of the client', () => {
     await page.waitForFunction(`audio.src.endsWith('/content') && audio.duration === 3`);
     expect(await page.evaluate('audio.currentTime = 2, audio.seekable.end(0)')).toBe(3);
 
+    // Chromium pauses an element of the page when its stream fails, as when the browser stops the worker.
+    await page.evaluate(`window.audio = document.body.appendChild(new Audio());
+      audio.addEventListener('playing', () => {
+        const id = audio.src.split('/live/')[1];
+        navigator.serviceWorker.controller.postMessage({ id, kind: 'break' });
+      }, { once: true });
+      void playLive(client, { ...${ORDER}, music_length_ms: 20_000 }, audio)`);
+    await page.waitForFunction(`audio.src.endsWith('/content') && !audio.paused && audio.currentTime > 3`);
+
     await page.route('**/api/music/generate', () => {});
     const sent = page.waitForRequest('**/api/music/generate');
     await page.evaluate(`void client.generate(${ORDER}, {
@@ -147,9 +156,9 @@ describeInChromium('the package of the client', () => {
     await page.waitForFunction('window.takeUp');
     expect(await page.evaluate(`takeUp(client, 'bob', new Audio())`)).toEqual([expect.any(String)]);
     expect(await page.evaluate(`takeUp(client, 'bob', new Audio())`)).toEqual([]);
-    // One credit a second, of 10 s, 3 s, and the lost order's 3 s.
+    // One credit a second, of 10 s, 3 s, 20 s, and the lost order's 3 s.
     expect(await page.evaluate(`client.upstreamData('/v1/billing/balance')`)).toMatchObject({
-      balance: 4_984,
+      balance: 4_964,
     });
   }, 120_000);
 });
