@@ -60,14 +60,17 @@ describe('the worker that plays audio while it arrives', () => {
     for (const id of [one, other]) expect((await ask(`/live/${id}`))?.status).toBe(404);
   });
 
-  it('breaks off a track that will not be complete, and serves nothing but audio', async () => {
-    const { post, ask } = startWorker();
-    post(one, 'begin', { contentType: 'text/html' });
-    const response = await ask(`/live/${one}`);
-    expect(response?.headers.get('content-type')).toBe('audio/mpeg');
-    post(one, 'break');
-    await expect(response?.bytes() ?? null).rejects.toBeUndefined();
-  });
+  it.each(['text/html', 'text/html; x=audio/'])(
+    'breaks off a track that will not be complete, and serves nothing but audio: %s',
+    async (contentType) => {
+      const { post, ask } = startWorker();
+      post(one, 'begin', { contentType });
+      const response = await ask(`/live/${one}`);
+      expect(response?.headers.get('content-type')).toBe('audio/mpeg');
+      post(one, 'break');
+      await expect(response?.bytes() ?? null).rejects.toBeUndefined();
+    },
+  );
 
   it.each([
     ...['/', '/config.json', '/live', '/live/', '/live/stream.m3u8', '/alive/<id>', '/app/live/<id>'],
