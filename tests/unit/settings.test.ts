@@ -245,13 +245,15 @@ it.each([
 });
 
 it.each([
-  ['SERVICE_NAME', 'the "studio"'],
-  ['SERVICE_NAME', 'studio#1'],
-  ['IDP_CLIENT_SECRET', '#a #secret'],
-  ['IDP_CLIENT_KEY', KEY_WITH_QUOTES],
-  ['COOKIE_KEYS', KEYS],
-])('parseSettings() takes %s=%s as it is', (name, value) => {
-  expect(problemsOf({ [name]: value }).join()).not.toContain('stayed');
+  ['SERVICE_NAME', 'the "studio"', 'serviceName', 'the "studio"'],
+  ['SERVICE_NAME', 'studio#1', 'serviceName', 'studio#1'],
+  ['IDP_CLIENT_SECRET', '#a #secret', 'identityProvider.credential.secret', '#a #secret'],
+  // Its quotes, and that it is imported with them: client-key.test.ts.
+  ['IDP_CLIENT_KEY', KEY_WITH_QUOTES, 'identityProvider.credential.kind', 'key'],
+  ['COOKIE_KEYS', KEYS, 'cookies.keys', [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]],
+])('parseSettings() takes %s=%s as it is', (name, value, path, taken) => {
+  expect(problemsOf({ [name]: value })).toEqual([]);
+  expect(at(path, { [name]: value })).toEqual(taken);
 });
 
 const INSECURE = { NODE_ENV: 'development', ALLOWED_ORIGINS: 'https://studio.test' };

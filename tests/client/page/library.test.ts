@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, spyOn } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { fakeTime, fastForward } from '../fake-time.ts';
 import { BASE_URL, rejection, respond, stubGateway } from './gateway-stub.ts';
@@ -105,16 +105,22 @@ describe('a creation', () => {
     expect(sent.map(({ call }) => call)).toEqual([GET, GET, GET, HEAD, GET]);
   });
 
-  it('is asked for after waits that grow to eight seconds and are in part random, for ten minutes', async () => {
-    const { client, sent } = stubGateway(respond(502));
-    expect(await rejection(fastForward(() => client.awaitCreation('7')))).toMatchObject({ status: 502 });
-    const times = sent.map(({ at }) => at);
-    const waits = times.slice(1).map((time, index) => time - (times[index] ?? 0));
-    for (const [index, longest] of [500, 1_000, 2_000, 4_000, 8_000, 8_000].entries()) {
-      expect(waits[index]).toBeWithin(longest / 2, longest + 500);
-    }
-    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeWithin(590_000, 600_500);
-  });
+  it.each([0, 0.99])(
+    'is asked for after waits that grow to eight seconds, in part by chance (%d), for ten minutes',
+    async (chance) => {
+      using _random = spyOn(Math, 'random').mockReturnValue(chance);
+      const { client, sent } = stubGateway(respond(502));
+      expect(await rejection(fastForward(() => client.awaitCreation('7')))).toMatchObject({ status: 502 });
+      const times = sent.map(({ at }) => at);
+      const waits = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+      for (const [index, longest] of [500, 1_000, 2_000, 4_000, 8_000, 8_000].entries()) {
+        const wait = (longest * (1 + chance)) / 2;
+        // It begins and ends at steps of the clock, of 50 ms.
+        expect(waits[index]).toBeWithin(wait, wait + 100);
+      }
+      expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeWithin(590_000, 600_500);
+    },
+  );
 
   it('is not asked for before the time that a response names, except when the browser is online again', async () => {
     const advance = fakeTime();

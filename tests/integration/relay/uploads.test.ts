@@ -212,8 +212,9 @@ describe('the token of an upload', () => {
       mayRepeat,
     ]);
     if (text) expect(await envelopeMessage(response, status)).toBe(messages.en[text]);
-    for (const { method, bytes } of own.upstream.received)
-      if (method === 'POST' && bytes.length > 1000) expect(Buffer.from(bytes).equals(FILE)).toBeTrue();
+    const files = own.upstream.received.filter(({ target }) => target === '/v1/library');
+    expect(files).toHaveLength(calls.filter((call) => call === UPLOAD).length);
+    for (const { bytes } of files) expect(Buffer.from(bytes).equals(FILE)).toBeTrue();
     await expectFree(own);
   });
 
