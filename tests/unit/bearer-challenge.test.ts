@@ -1,5 +1,6 @@
 import { expect, it } from 'bun:test';
 import { bearerChallenge, mayNeedNewToken } from '../../src/gateway/http/bearer-challenge.ts';
+import { expectLinear } from '../support/linear-time.ts';
 
 const STEP_UP = 'Bearer error="insufficient_user_authentication"';
 
@@ -45,6 +46,7 @@ it('a header of more than 4,096 characters is not read', () => {
 it('a hostile header is judged at once', () => {
   const units = ['a', 'a ', 'a=', 'a="', '"', '\\', 'a,', ' ', ',', 'a b=', 'a=a ', 'a="\\"', '=', 'a a'];
   for (const start of ['', 'Bearer ', 'Bearer error="', 'Bearer error="e", ']) {
-    for (const unit of units) read((start + unit.repeat(4096)).slice(0, 4096));
+    for (const unit of units)
+      expectLinear((bytes) => read((start + unit.repeat(bytes)).slice(0, bytes)), 4096, start + unit);
   }
-}, 20_000);
+});

@@ -6,7 +6,10 @@ const { FUZZ_SEED, FUZZ_REQUESTS, FUZZ_PATH = '' } = process.env;
 export const REQUESTS = Number(FUZZ_REQUESTS || 6000);
 export const SEED = Number(FUZZ_SEED || Math.floor(Math.random() * 2 ** 30));
 
-/** @param longestMs after which shrinking ends, before the test is over, so that what was found is printed */
+/**
+ * @param longestMs after which the run fails, before the test is over, so that what was found is printed: shrinking ends
+ *   then, and a run that has found nothing has not sent all it should
+ */
 export function assertEach<Values>(
   property: fc.IAsyncPropertyWithHooks<Values>,
   numRuns: number,
@@ -18,6 +21,7 @@ export function assertEach<Values>(
     numRuns,
     unbiased: true,
     interruptAfterTimeLimit: longestMs,
+    markInterruptAsFailure: true,
     includeErrorInReport: true,
   });
 }

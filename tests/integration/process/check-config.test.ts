@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import { clockFindings } from '../../../src/check/clock-check.ts';
-import type { Finding } from '../../../src/check/finding.ts';
+import { DEADLINE_MS, type Finding } from '../../../src/check/finding.ts';
 import { checkRedis } from '../../../src/check/redis-check.ts';
 import { socketFindings } from '../../../src/check/socket-check.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
@@ -137,18 +137,29 @@ it.each([
 );
 
 it('check-config waits for 5 seconds at most, for all servers at once', async () => {
-  const atFirstEnd = Promise.withResolvers<number>();
-  await using silent = await startRawUpstream((socket) => {
-    socket.on('close', () => atFirstEnd.resolve(silent.connections()));
-  });
-  const { url } = silent;
-  const settings = { UPSTREAM_URL: url, IDP_URL: url, REDIS_URL: url.replace('http', 'redis') };
+  await using stack = new AsyncDisposableStack();
+  const atFirstEnd = Promise.withResolvers<number[]>();
+  let begunAt = Number.POSITIVE_INFINITY;
+  const startSilent = async () =>
+    stack.use(
+      await startRawUpstream((socket) => {
+        begunAt = Math.min(begunAt, performance.now());
+        socket.on('close', () => atFirstEnd.resolve(servers.map((server) => server.connections())));
+      }),
+    );
+  const servers = [await startSilent(), await startSilent(), await startSilent()] as const;
+  const [upstream, provider, redis] = servers;
+  const settings = {
+    UPSTREAM_URL: upstream.url,
+    IDP_URL: provider.url,
+    REDIS_URL: redis.url.replace('http', 'redis'),
+  };
   const { status, lines } = await run(settings, '--connect');
+  expect(performance.now() - begunAt).toBeLessThan(2 * DEADLINE_MS);
   expect(lines.filter((line) => /^error: .* does not respond within 5 seconds/.test(line))).toHaveLength(2);
   expect(lines).toContainEqual(expect.stringMatching(/^error: REDIS_URL: .* with or without TLS/));
   expect(status).toBe(1);
-  // The upstream, the metadata in two places of each server, the token endpoint and Redis.
-  expect(await atFirstEnd.promise).toBe(7);
+  expect(Math.min(...(await atFirstEnd.promise))).toBePositive();
 });
 
 it('check-config --connect finds that nothing is possible where nothing listens', async () => {

@@ -11,11 +11,17 @@ import { rawText } from '../../support/shared-world.ts';
 import { ACCESS_ONLY, REFRESH_ONLY, startWorld, type World } from '../../support/world.ts';
 
 const MUSIC = GENERATE.calls.join();
+const CANCELLED = 'is cancelled when the client disconnects';
 
 // How it breaks off: faults/faulty-upstream.test.ts. A client that leaves before it: every-end.test.ts. How long it may be silent: unit/observed-body.test.ts.
-it.each([GENERATE, proxied('GET'), PUBLIC])(
-  'the body for $name arrives as the upstream produces it, and is cancelled when the client disconnects',
-  async ({ path, options, calls }) => {
+it.each([
+  // What a client leaves that has paid: below.
+  { ...GENERATE, end: 'ends with it' },
+  { ...proxied('GET'), end: CANCELLED },
+  { ...PUBLIC, end: CANCELLED },
+])(
+  'the body for $name arrives as the upstream produces it, and $end',
+  async ({ path, options, calls, end }) => {
     await using world = startWorld();
     const body = releasedBody();
     // Server-sent events pass as they are encoded, and none waits for the next one.
@@ -34,10 +40,12 @@ it.each([GENERATE, proxied('GET'), PUBLIC])(
       body.release(event);
       expect(await read()).toBe(event);
     }
-    // A generation is paid for, and continues.
-    if (calls.join() === MUSIC) return body.end();
-    client.abort();
-    await body.cancelled;
+    if (end === CANCELLED) {
+      client.abort();
+      return body.cancelled;
+    }
+    body.end();
+    expect(await read()).toBe('');
   },
 );
 
@@ -92,20 +100,25 @@ function startTrack() {
   return { response: new Response(stream), release: () => released.resolve(), ended: ended.promise };
 }
 
-/** Orders a track and disconnects. Once later requests have been served, the gateway has noticed it. */
+/**
+ * Orders a track and disconnects, and returns when that was. Once later requests have been served, the gateway has noticed
+ * it.
+ */
 async function leave(
   world: World,
   { path, options, calls }: RouteCase,
   cookie: string,
   whenStreaming: boolean,
-): Promise<void> {
+): Promise<number> {
   const client = new AbortController();
   const ordered = world.request(path, { ...options, cookie, signal: client.signal });
   await world.upstream.arrived(calls.join());
   if (whenStreaming) await (await ordered).body?.getReader().read();
+  const leftAt = performance.now();
   client.abort();
   await ordered.catch(() => {});
   for (let request = 0; request < 3; request++) await world.request('/api/health');
+  return leftAt;
 }
 
 it.each([
@@ -148,6 +161,8 @@ it('a generation whose client has disconnected is cancelled upstream after TIMEO
   await using world = startWorld({ TIMEOUT_STREAM_MS: '1000' });
   const track = startTrack();
   world.upstream.on(MUSIC, () => track.response);
-  await leave(world, GENERATE, ACCESS_ONLY, true);
+  const leftAt = await leave(world, GENERATE, ACCESS_ONLY, true);
   expect(await track.ended).toBe('cancelled');
+  // Timers may be early by a little. Its silence would end it after 60 s.
+  expect(performance.now() - leftAt).toBeWithin(950, 50_000);
 });
