@@ -14,6 +14,7 @@ const REQUESTS = 800;
 
 /** Not with Bun's own spawn, which reads a pipe even when nobody asks for it. */
 async function start(log: 'pipe' | number) {
+  await using stack = new AsyncDisposableStack();
   const port = await freePorts(2);
   const gateway = spawn(process.execPath, ['src/index.ts'], {
     cwd: ROOT,
@@ -26,8 +27,14 @@ async function start(log: 'pipe' | number) {
     },
     stdio: ['ignore', log, 'ignore'],
   });
+  const exited = once(gateway, 'exit');
+  stack.defer(async () => {
+    gateway.kill('SIGKILL');
+    await exited;
+  });
   await eventually(() => isUp(`http://127.0.0.1:${port}`), 'the gateway to listen');
-  return { gateway, port };
+  const running = stack.move();
+  return { gateway, port, exited, [Symbol.asyncDispose]: () => running.disposeAsync() };
 }
 
 it.each([
@@ -36,25 +43,20 @@ it.each([
   ['when its log is on a full disk, which its metrics show', '/dev/full', false, true],
 ] as const)('a gateway continues, and ends at SIGTERM, %s', async (_, log, readerLeaves, isCounted) => {
   const output = log === 'pipe' ? log : openSync(log, 'w');
-  const { gateway, port } = await start(output);
+  await using started = await start(output);
+  const { gateway, port, exited } = started;
   if (typeof output === 'number') closeSync(output);
-  const exited = once(gateway, 'exit');
-  try {
-    if (readerLeaves) gateway.stdout?.destroy();
-    for (let sent = 0; sent < REQUESTS; sent++) {
-      const { status } = await request(`http://127.0.0.1:${port}/api/music/models`, {});
-      expect(status).toBe(401);
-    }
-    const metrics = await fetch(`http://127.0.0.1:${port + 1}/metrics`);
-    const failures = parseSamples(await metrics.text()).get('log_failures_total');
-    if (isCounted) expect(failures).toBePositive();
-    else expect(failures).toBe(0);
-    gateway.kill('SIGTERM');
-    expect(await exited).toEqual([0, null]);
-  } finally {
-    gateway.kill('SIGKILL');
-    await exited;
+  if (readerLeaves) gateway.stdout?.destroy();
+  for (let sent = 0; sent < REQUESTS; sent++) {
+    const { status } = await request(`http://127.0.0.1:${port}/api/music/models`, {});
+    expect(status).toBe(401);
   }
+  const metrics = await fetch(`http://127.0.0.1:${port + 1}/metrics`);
+  const failures = parseSamples(await metrics.text()).get('log_failures_total');
+  if (isCounted) expect(failures).toBePositive();
+  else expect(failures).toBe(0);
+  gateway.kill('SIGTERM');
+  expect(await exited).toEqual([0, null]);
 });
 
 it('a log that nobody reads reports the lines that it drops', async () => {

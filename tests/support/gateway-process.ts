@@ -36,6 +36,7 @@ export async function whenListening(
   child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>,
   onLine: (line: string) => void,
 ) {
+  await using stack = new AsyncDisposableStack();
   let errors = '';
   const errorsRead = (async () => {
     for await (const chunk of child.stderr) errors += Buffer.from(chunk).toString();
@@ -52,8 +53,13 @@ export async function whenListening(
     }
     start(undefined);
   })();
+  stack.defer(async () => {
+    child.kill('SIGKILL');
+    await Promise.all([child.exited, errorsRead, logRead]);
+  });
   const url = await started;
   if (!url) throw new Error(`the gateway did not start:\n${lines.join('\n')}\n${errors}`);
+  const running = stack.move();
   return {
     url,
     pid: child.pid,
@@ -65,9 +71,6 @@ export async function whenListening(
     kill: (signal: NodeJS.Signals) => child.kill(signal),
     /** Resolves with its status when everything that it has written is read. */
     exited: Promise.all([errorsRead, logRead]).then(() => child.exited),
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL');
-      await Promise.all([child.exited, errorsRead, logRead]);
-    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }

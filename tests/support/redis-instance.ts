@@ -26,7 +26,12 @@ export async function startInstance(
 
 /** Starts two of them, and waits until both can use Redis. */
 export async function startTwo(...settings: Parameters<typeof startInstance>) {
-  const both = await Promise.all([startInstance(...settings), startInstance(...settings)]);
+  await using stack = new AsyncDisposableStack();
+  const both = [
+    stack.use(await startInstance(...settings)),
+    stack.use(await startInstance(...settings)),
+  ] as const;
   for (const { isRedisUp } of both) await eventually(isRedisUp, 'both instances to reach Redis');
+  stack.move();
   return both;
 }

@@ -128,11 +128,14 @@ it('readers that wait are looked after every 4 s', async () => {
 // Where there is IPv6, a server without a host is in its table. What the watch makes of it: faults/streamed-bodies.
 for (const [table, host] of [['tcp', '127.0.0.1'], ['tcp6']])
   itWith([LINUX], `the kernel's ${table} tells how much of what was sent waits for its reader`, async () => {
+    using stack = new DisposableStack();
     jest.useRealTimers();
     const server = net.createServer((socket) => socket.on('error', () => {}).write(Buffer.alloc(16_000_000)));
+    stack.defer(() => void server.close());
     await once(server.listen(0, host), 'listening');
     const port = Number(Object(server.address()).port);
     const client = net.connect(port, '127.0.0.1').pause();
+    stack.defer(() => void client.destroy());
     await once(client, 'connect');
     const { localPort: clientPort = 0 } = client;
     const key = connectionKey({ localPort: port, address: '127.0.0.1', port: clientPort });
@@ -140,8 +143,6 @@ for (const [table, host] of [['tcp', '127.0.0.1'], ['tcp6']])
     await eventually(async () => Number(await queued()) > 10_000, 'the queue to fill');
     client.resume();
     await eventually(async () => (await queued()) === 0, 'the queue to drain');
-    client.destroy();
-    server.close();
   });
 
 it.each([

@@ -19,7 +19,8 @@ const ROUTES = [GENERATE, PUBLIC, proxied('GET'), SIGN_IN_ROUTE, ...BUFFERED, SI
 const BEGUN = [...GENERATE.calls, ...PUBLIC.calls];
 
 it("Bun's idle timeout does not cut a client that waits for the upstream, on any route", async () => {
-  await using upstream = new ScriptedUpstream();
+  await using stack = new AsyncDisposableStack();
+  const upstream = stack.use(new ScriptedUpstream());
   const released = Promise.withResolvers<void>();
   const calls = ROUTES.map((route) => route.calls[0] ?? '');
   const stalledHead = () => released.promise.then(() => new Response('body'));
@@ -36,6 +37,7 @@ it("Bun's idle timeout does not cut a client that waits for the upstream, on any
   const gateway = createGateway({ settings, logger: recordLog().logger });
   // Bun cuts up to 4 s earlier, so one of 4 s could cut what begins.
   gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 8 });
+  stack.defer(async () => void (await gateway.stop(true)));
   const port = gateway.server?.port ?? 0;
   const waiting = ROUTES.map(async ({ path, options }) => {
     const response = await request(`http://127.0.0.1:${port}${path}`, options);
@@ -55,5 +57,4 @@ it("Bun's idle timeout does not cut a client that waits for the upstream, on any
   // The identity provider's response has no token.
   const refused = expect.stringMatching(/^401 /);
   expect(await Promise.all(waiting)).toEqual([whole, whole, whole, refused, whole, whole, '200 {"ok":true}']);
-  await gateway.stop(true);
 });
