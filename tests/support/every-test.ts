@@ -1,4 +1,7 @@
-/** Loaded before the tests by `bunfig.toml`: gives each test the real time, and reports at their end which were skipped. */
+/**
+ * Loaded before the tests by `bunfig.toml`: gives each test the real time, and reports which were skipped, at the end of
+ * all or, with `--parallel`, of each file.
+ */
 
 import { afterAll, afterEach, jest, setSystemTime } from 'bun:test';
 import { backToNow } from './later.ts';

@@ -1,6 +1,6 @@
 /**
- * Tests that need more than Bun. With CI=true they fail where it is missing; elsewhere they are skipped, and one line at
- * the end of a run says which.
+ * Tests that need more than Bun. With CI=true they fail where it is missing; elsewhere they are skipped, and a line says
+ * which: at the end of a run, or with `--parallel` of each file.
  */
 
 import { describe, it } from 'bun:test';
@@ -43,7 +43,8 @@ function lacks(requirements: readonly Requirement[], name: string): boolean {
   return true;
 }
 
-/** Prints what this process has skipped, in one line. */
+/** Prints what this process has skipped since the last time, in one line. */
 export function reportSkipped(): void {
-  if (skipped.length > 0) console.log(`skipped, for what is missing here: ${skipped.join('; ')}`);
+  const names = skipped.splice(0);
+  if (names.length > 0) console.log(`skipped, for what is missing here: ${names.join('; ')}`);
 }

@@ -3,12 +3,13 @@ import { Admission } from '../../src/gateway/admission/admission.ts';
 import { CALLS } from '../../src/gateway/admission/calls.ts';
 import { Permit } from '../../src/gateway/admission/permit.ts';
 import { KEEPS_UP_BYTES, priceOfStream } from '../../src/gateway/admission/prices.ts';
-import { type Connection, canLook } from '../../src/gateway/admission/send-queues.ts';
+import type { Connection } from '../../src/gateway/admission/send-queues.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import type { Chunk } from '../../src/gateway/http/body-reader.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { fill } from '../support/long-calls.ts';
 import { pass, settle } from '../support/passing-time.ts';
+import { itWith, LINUX } from '../support/requirements.ts';
 import { testSettings } from '../support/world.ts';
 
 const KiB = 1024;
@@ -137,7 +138,8 @@ describe('a body', () => {
     expect(tryReserveRead.mock.calls).toEqual([[true]]);
   });
 
-  it.if(canLook)(
+  itWith(
+    [LINUX],
     'whose reader was slow ends when the kernel has sent it, so that it can be reset until then',
     async () => {
       const connection = { localPort: 1, address: '127.0.0.1', port: 2 };

@@ -12,6 +12,27 @@ const TESTS = `
   itWith([program('sh'), { name: 'a machine', isMet: true }], 'another test', async () => {});
 `;
 
+it.each([
+  ['all files', [], 1],
+  // One process has two of three files.
+  ['each file with --parallel', ['--parallel=2', '--no-isolate'], 3],
+])(
+  'a test without what it needs is skipped elsewhere, and named once, at the end of %s',
+  async (_, options, lines) => {
+    await using folder = await createFolder();
+    const names = ['one', 'two', 'three'];
+    for (const name of names)
+      await Bun.write(`${folder.path}/${name}.test.ts`, TESTS.replace('a group', name));
+    const command = [process.execPath, 'test', `--preload=${ROOT}tests/support/every-test.ts`, ...options];
+    const { status, output, errors } = await runToEnd(command, { cwd: folder.path, environment: { CI: '' } });
+    expect(status).toBe(0);
+    const reports = (output + errors).match(/^skipped, for what is missing here: .*/gm) ?? [];
+    expect(reports).toHaveLength(lines);
+    for (const name of names)
+      expect(reports.join('\n').split(`${name} (none-such); a test (a quiet machine)`)).toHaveLength(2);
+  },
+);
+
 it('a test without what it needs fails in CI and says what is missing, while the others run', async () => {
   await using folder = await createFolder();
   await Bun.write(`${folder.path}/some.test.ts`, TESTS);
