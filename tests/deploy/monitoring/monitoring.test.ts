@@ -16,7 +16,8 @@ const MONITORING = new URL('../../../deploy/monitoring/', import.meta.url).pathn
 const CASES = new URL('alerts/', import.meta.url).pathname;
 const CASE_FILES = readdirSync(CASES).map((name) => CASES + name);
 const ALERTS_FILE = `${MONITORING}alerts.yml`;
-const ALERTS = [...(await Bun.file(ALERTS_FILE).text()).matchAll(/^ +- alert: (\w+)$/gm)];
+const ALERTS_TEXT = await Bun.file(ALERTS_FILE).text();
+const ALERTS = [...ALERTS_TEXT.matchAll(/^ +- alert: (\w+)$/gm)];
 const LINT = ['--lint=all', '--lint-fatal'];
 const PATIENCE_MS = 50_000;
 const SELECTOR = /\b(?:up|(?:music_gateway|process|nodejs|probe)_\w+)(?:\{[^}]*\}|(?=[[\s)]|$))/g;
@@ -44,6 +45,7 @@ describeWith([program('promtool')], 'promtool', () => {
 
 it('each alert has a case in which it must be quiet, and one in which it must fire', async () => {
   const cases = (await Promise.all(CASE_FILES.map((file) => Bun.file(file).text()))).join('\n');
+  expect(ALERTS).toHaveLength(ALERTS_TEXT.match(/\balert:/g)?.length ?? expect.unreachable());
   for (const [, alert] of ALERTS) {
     expect(cases).toMatch(new RegExp(`alertname: ${alert}, .*exp_alerts: \\[\\] }`));
     expect(cases).toMatch(new RegExp(`alertname: ${alert}\n.*\n +exp_alerts:\n +- exp_labels`));
