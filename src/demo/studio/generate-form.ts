@@ -50,7 +50,8 @@ export function createGenerateForm(
   const isChecked = (name: string) => part<HTMLInputElement>(root, name).checked;
   let balance: number | undefined;
   let models = new Map<string, Model>();
-  let failed: { readonly order: string; readonly key: string; readonly outcome: Outcome } | undefined;
+  /** The keys of the orders that have failed, until they are sent again. */
+  const failed = new Map<string, { readonly key: string; readonly outcome: Outcome }>();
   /**
    * The prices of the orders that are not accepted yet, which the balance still contains: a double click would pay for a
    * second track. Empty for another account.
@@ -85,7 +86,7 @@ export function createGenerateForm(
     const fingerprint = fingerprintOf(order);
     const own = pending;
     if (own.has(fingerprint) || order.model === '' || !areFieldsRight()) return;
-    const earlier = failed?.order === fingerprint ? failed : undefined;
+    const earlier = failed.get(fingerprint);
     // An uncertain order may be paid for already.
     if (!isAffordable() && earlier?.outcome !== 'uncertain') return length.focus();
     own.set(fingerprint, price());
@@ -97,21 +98,25 @@ export function createGenerateForm(
     // Another account may have signed in before the answer.
     if (!(await isMeant(order.prompt)) || own !== pending) return settle();
     const key = earlier?.key ?? crypto.randomUUID();
-    failed = undefined;
+    failed.delete(fingerprint);
     showState();
     const outcome = await onGenerate(order, key, settle);
     // A refusal says nothing about the first attempt.
     const isLost = own === pending && outcome !== 'done';
-    if (isLost) failed = { order: fingerprint, key, outcome: worse(earlier?.outcome, outcome) };
+    if (isLost) failed.set(fingerprint, { key, outcome: worse(earlier?.outcome, outcome) });
     settle();
   }
 
   function showState(): void {
-    const isPending = pending.has(fingerprintOf(currentOrder()));
+    const fingerprint = fingerprintOf(currentOrder());
+    const isPending = pending.has(fingerprint);
     form.setAttribute('aria-busy', String(isPending));
     // `disabled` is not used, because the button would lose the keyboard focus.
     generate.setAttribute('aria-disabled', String(isPending || model.value === ''));
-    text.write(part(root, 'attempt'), failed?.outcome === 'uncertain' ? 'sameAttempt' : undefined);
+    text.write(
+      part(root, 'attempt'),
+      failed.get(fingerprint)?.outcome === 'uncertain' ? 'sameAttempt' : undefined,
+    );
     showPrice();
     const canBeInstrumental = models.get(model.value)?.canBeInstrumental !== false;
     instrumental.disabled = !canBeInstrumental;
@@ -188,7 +193,7 @@ export function createGenerateForm(
     },
     empty() {
       pending = new Map();
-      failed = undefined;
+      failed.clear();
       form.reset();
       prompt.clear();
       showState();

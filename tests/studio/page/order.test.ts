@@ -151,13 +151,17 @@ it.each([
   ['a repeated one that is done is over', 'press uncertain press done press', 'A A B sending'],
   ['another order has another key', 'press uncertain public press', 'A B sending'],
   ['and so has one that starts from another recording', 'press uncertain recording press', 'A B sending'],
-  ['and the first after that', 'press uncertain Snow press uncertain Rain press', 'A B C sending'],
+  ['each of several keeps its own', 'press uncertain Snow press uncertain Rain press', 'A B A sending'],
+  ['and keeps it when another is done', 'press uncertain Snow press done Rain press', 'A B A sending'],
+  ['the form says it of the order that it holds', 'press uncertain Snow', 'A ready'],
+  ['and of no other one', 'press uncertain Snow press refused Rain', 'A B ready same'],
   ['what nobody can pay for is not sent', 'credits long press', 'ready'],
   ['nor what the orders before it leave nothing for', 'credits press Snow press', 'A ready'],
   ['but it is when they are refused', 'credits press Snow refused press', 'A B sending'],
   ['an uncertain order may be paid for already', 'press uncertain none-left press', 'A A sending'],
   ['another account may order the same', 'press leave', 'A ready'],
   ['another account has other keys', 'press leave uncertain press', 'A B sending'],
+  ['also of what was uncertain before', 'press uncertain leave press', 'A B sending'],
 ])('of the attempts to order, %s: %s', async (_, steps, outcome) => {
   expect(await attempt(steps)).toBe(outcome);
 });
