@@ -11,8 +11,8 @@ export const RECORDINGS_PATH = '/v1/music/references';
 export interface Recordings {
   /** Newest first. Undefined if the upstream has no such thing. */
   show(recordings: readonly Recording[] | undefined): void;
-  /** Resolves when the upstream knows which recording is chosen, or the failure is shown. */
-  settled(): Promise<void>;
+  /** Resolves to whether the upstream knows which recording is chosen. If not, the failure is shown. */
+  settled(): Promise<boolean>;
   /** Stops sending, and shows nothing, because another person may sign in next. */
   leave(): void;
 }
@@ -32,9 +32,10 @@ export function createRecordings(
   { text, client, describe, attempt, isMeant, onChange }: RecordingsOptions,
 ): Recordings {
   const pathOf = (id: string) => `${RECORDINGS_PATH}/${encodeURIComponent(id)}` as const;
-  /** The changes of the choice, one after the other: arrow keys make them quickly. */
-  let choosing = Promise.resolve();
+  /** Whether the changes of the choice have arrived, one after the other: arrow keys make them quickly. */
+  let choosing = Promise.resolve(true);
   let waiting = 0;
+  let loaded: readonly Recording[] = [];
 
   const upload = createRecordingUpload(root, {
     text,
@@ -48,21 +49,24 @@ export function createRecordings(
     text,
     onChoose(id, isChosen) {
       waiting += 1;
-      choosing = choosing
-        .then(() =>
-          attempt(async () => {
-            await client.upstream(pathOf(id), {
-              method: 'PATCH',
-              headers: { 'content-type': 'application/json' },
-              body: JSON.stringify({ is_chosen: isChosen }),
-            });
-          }),
-        )
-        .then(() => {
-          waiting -= 1;
-          // Also after a failure: the page shows what is chosen.
-          if (waiting === 0) onChange();
+      choosing = choosing.then(async (haveArrived) => {
+        let hasArrived = false;
+        await attempt(async () => {
+          await client.upstream(pathOf(id), {
+            method: 'PATCH',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ is_chosen: isChosen }),
+          });
+          hasArrived = haveArrived;
         });
+        waiting -= 1;
+        if (waiting > 0) return hasArrived;
+        // What is ordered from now on starts from what the page shows.
+        choosing = Promise.resolve(true);
+        if (!hasArrived) list.show(loaded);
+        onChange();
+        return hasArrived;
+      });
     },
     onDelete: ({ id, name }) =>
       attempt(async () => {
@@ -87,13 +91,16 @@ export function createRecordings(
     show(recordings) {
       root.hidden = recordings === undefined;
       // What is loaded meanwhile may be older than the choice.
-      if (waiting === 0) list.show(recordings ?? []);
+      if (waiting > 0) return;
+      loaded = recordings ?? [];
+      list.show(loaded);
     },
     settled: () => choosing,
     leave() {
       root.hidden = true;
       upload.leave();
-      list.show([]);
+      loaded = [];
+      list.show(loaded);
     },
   };
 }

@@ -130,7 +130,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
     text,
     tab,
     async isMeant(prompt) {
-      await recordings.settled();
+      if (!(await recordings.settled())) return false;
       return !generations.isSentAgain(prompt) || question.isMeant('orderAgain', 'orderAnother');
     },
     onGenerate(order, idempotencyKey, onAccepted) {

@@ -56,7 +56,7 @@ async function openWithRecordings() {
 describeInChromium('a recording in the studio', () => {
   it('is chosen by the keyboard, sent, and listed; the next track takes its key and tempo, until it is deleted', async () => {
     await using studio = await openWithRecordings();
-    const { page, gate, bar, group, recording, said } = studio;
+    const { page, gate, visitor, bar, group, recording, said } = studio;
     const adding = gate.hold(ADD);
     const fast = await studio.chooseSlowly();
     await said(english.sending);
@@ -73,9 +73,24 @@ describeInChromium('a recording in the studio', () => {
 
     await studio.generate({ prompt: 'A march', seconds: 12 });
     expect((await studio.newestTrack()).tempo).toBeWithin(103, 106);
-    const change = gate.hold(`PATCH /v1/music/references/${await recording.inputValue()}`);
+    const choice = `PATCH /v1/music/references/${await recording.inputValue()}`;
+    const none = group.getByRole('radio', { name: english.noRecording, checked: true });
+    visitor.expectProblem(/status of 503/);
+    const ordered = Promise.withResolvers<void>();
+    const refused = gate.replace(choice, async () => {
+      await ordered.promise;
+      refused.giveBack();
+      return new Response(null, { status: 503 });
+    });
     await recording.press('ArrowUp');
-    await group.getByRole('radio', { name: english.noRecording, checked: true }).waitFor();
+    await none.waitFor();
+    await studio.order({ prompt: 'A march', seconds: 12 });
+    ordered.resolve();
+    await studio.warns(english.later);
+    await recording.and(group.locator(':checked')).waitFor();
+    const change = gate.hold(choice);
+    await recording.press('ArrowUp');
+    await none.waitFor();
     await change.arrived;
     await studio.order({ prompt: 'A march', seconds: 12 });
     // The order would have arrived before this.
