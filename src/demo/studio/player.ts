@@ -157,6 +157,12 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     isDragging = false;
     seek(position.valueAsNumber);
   });
+  // Without `change` when the value is the same as before.
+  for (const event of ['pointerup', 'pointercancel', 'blur']) {
+    position.addEventListener(event, () => {
+      isDragging = false;
+    });
+  }
   audio.addEventListener('ended', () => track && onEnd(track));
   for (const event of ['play', 'pause', 'ended', 'emptied']) audio.addEventListener(event, showPlaying);
   for (const event of ['timeupdate', 'durationchange', 'ended']) {

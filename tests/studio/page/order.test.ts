@@ -1,16 +1,14 @@
 /** The form of an order, in the Studio's page without its script. */
 
-import { expect, it, mock, onTestFinished } from 'bun:test';
-import { Window as HappyWindow } from 'happy-dom';
+import { expect, it, mock } from 'bun:test';
 import type { GenerationOrder } from '../../../src/client/generation-order.ts';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerateForm, type Outcome } from '../../../src/demo/studio/generate-form.ts';
 import { enter } from '../../../src/demo/studio/order-fields.ts';
 import { fromTemplate, part } from '../../../src/demo/studio/parts.ts';
-import { createText } from '../../../src/demo/studio/text.ts';
 import { settle } from '../../client/fake-time.ts';
+import { openPage } from './open-page.ts';
 
-const MARKUP = await Bun.file(new URL('../../../src/demo/studio/index.html', import.meta.url)).text();
 const MODELS = [
   { id: 'music-1', name: 'One', creditsPerSecond: 0.5, canBeInstrumental: true },
   { id: 'music-2', name: 'Two', creditsPerSecond: undefined, canBeInstrumental: true },
@@ -19,17 +17,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** The form with models and a prompt. The test ends each attempt to generate. */
 function openForm() {
-  const happyWindow = new HappyWindow({
-    url: 'https://studio.test/',
-    settings: { disableCSSFileLoading: true, handleDisabledFileLoadingAsSuccess: true },
-  });
-  onTestFinished(() => happyWindow.happyDOM.close());
-  happyWindow.document.write(MARKUP);
-  // happy-dom declares classes of its own, which are no part of the compiler's library for pages.
-  const window = happyWindow as unknown as Window & typeof globalThis;
-  const { document, localStorage: storage } = window;
+  const { window, document, storage, text } = openPage();
   const root = part(document, 'order');
-  const text = createText({ document, languages: ['en-GB'], storage });
   const isMeant = mock(async (_prompt: string) => true);
   let outcome = Promise.withResolvers<Outcome>();
   const onGenerate = mock(
