@@ -120,8 +120,10 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
   });
   audio.addEventListener('error', () => {
     // The stream may break even though the file is fine, because the browser may stop the worker.
-    if (source === 'arrived') useFile(position());
-    else if (source === 'arriving') onProblem('afterArrival');
+    if (source === 'arrived') return useFile(position());
+    // Firefox leaves it playing.
+    audio.pause();
+    if (source === 'arriving') onProblem('afterArrival');
     // What nobody has asked for need not play.
     else if (isWanted) onProblem('notPlayable');
   });
