@@ -1,5 +1,7 @@
 /** Loads a value for the page, and reloads it on request, while it may still change, and after a failure. */
 
+import { GatewayRequestError } from '../../client/gateway-request.ts';
+
 export interface Feed {
   refresh(): void;
   stop(): void;
@@ -10,7 +12,7 @@ export interface FeedOptions<T> {
   readonly show: (value: T) => void;
   /** Whether the value may change soon, so that the feed reloads it. */
   readonly isUnsettled?: (value: T) => boolean;
-  /** Called only for the first of several failures in a row. */
+  /** Of several failures in a row, called for the first, and for each that is of another kind than the one before. */
   readonly onFailure: (error: unknown) => void;
   readonly onRecovery: () => void;
 }
@@ -21,7 +23,8 @@ const FAILED_MS = 10_000;
 export function createFeed<T>(options: FeedOptions<T>): Feed {
   const { load, show, isUnsettled = () => false, onFailure, onRecovery } = options;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let hasFailed = false;
+  /** The kind of the last failure, until it is over. */
+  let failure: ReturnType<typeof kindOf> | undefined;
   /** A response is ignored if there was a newer request, or if the feed was stopped. */
   let turn = 0;
 
@@ -37,16 +40,16 @@ export function createFeed<T>(options: FeedOptions<T>): Feed {
       const value = await load();
       if (own !== turn) return;
       show(value);
-      if (hasFailed) onRecovery();
-      hasFailed = false;
+      if (failure !== undefined) onRecovery();
+      failure = undefined;
       if (isUnsettled(value)) refreshAfter(UNSETTLED_MS);
     } catch (error) {
       if (own !== turn) return;
-      const isFirst = !hasFailed;
-      hasFailed = true;
+      const before = failure;
+      failure = kindOf(error);
       refreshAfter(FAILED_MS);
       // This is the last step, because the callback may stop the feed.
-      if (isFirst) onFailure(error);
+      if (failure !== before) onFailure(error);
     }
   }
 
@@ -55,7 +58,11 @@ export function createFeed<T>(options: FeedOptions<T>): Feed {
     stop() {
       clearTimeout(timer);
       turn += 1;
-      hasFailed = false;
+      failure = undefined;
     },
   };
+}
+
+function kindOf(error: unknown): number | 'other' {
+  return error instanceof GatewayRequestError ? error.status : 'other';
 }

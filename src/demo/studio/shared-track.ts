@@ -18,6 +18,9 @@ export interface SharedTrackOptions {
   readonly onFound: (creation: Creation) => void;
 }
 
+/** Without a session, also what is not public any more. */
+const GONE = [401, 403, 404, 410];
+
 /** The id of the track that an address shares, if there is one. */
 export function sharedId(address: string): string | undefined {
   return new URL(address).searchParams.get('listen') || undefined;
@@ -59,7 +62,7 @@ export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions):
       onFound(creation);
     },
     onFailure(error) {
-      const isGone = error instanceof GatewayRequestError && error.status >= 400 && error.status < 500;
+      const isGone = error instanceof GatewayRequestError && GONE.includes(error.status);
       if (isGone) feed.stop();
       text.write(heading, isGone ? 'sharedGone' : 'sharedLoading');
       text.write(detail, isGone ? 'sharedGoneText' : 'notReached');
