@@ -18,7 +18,8 @@ export interface Notice {
   show(message: Message): void;
   /** Shows a problem that may resolve itself. It does not replace a message from `show`. */
   showPassing(message: Message): void;
-  clear(): void;
+  /** Clears a message from `show`. */
+  clearLasting(): void;
   /** @param only clears this message alone */
   clearPassing(only?: TextKey): void;
 }
@@ -52,7 +53,9 @@ export function createNotice(root: HTMLElement, { text, onTryNow }: NoticeOption
     showPassing(message) {
       if (shown !== 'lasting') put('passing', message);
     },
-    clear,
+    clearLasting() {
+      if (shown === 'lasting') clear();
+    },
     clearPassing(only = shownAdvice) {
       if (shown === 'passing' && shownAdvice === only) clear();
     },

@@ -134,7 +134,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
       return !generations.isSentAgain(prompt) || question.isMeant('orderAgain', 'orderAnother');
     },
     onGenerate(order, idempotencyKey, onAccepted) {
-      notice.clear();
+      notice.clearLasting();
       return generations.order(order, idempotencyKey, onAccepted);
     },
   });
@@ -189,10 +189,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
     if (message === 'sound') player.pause();
     else feeds.refreshAccount();
   });
-  whenBack(window, () => {
-    notice.clearPassing();
-    feeds.refreshAccount();
-  });
+  whenBack(window, feeds.refreshAccount);
   let shared: Track | undefined;
 
   /** Shows what this tab has changed in the account, in the other tabs too. */
@@ -206,7 +203,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
     if (status === 'signed-out') pieces.show();
     else pieces.leave();
     if (status === 'signed-in') {
-      notice.clear();
+      notice.clearLasting();
       keepOwnDraft(session.account ?? '');
       feeds.begin();
       void deletions.settle();
@@ -234,7 +231,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
     session.end();
     part(document, 'sign-in').focus();
     forgetAccount();
-    notice.clear();
+    notice.clearLasting();
   }
 
   /** Another person may sign in to a page that was left. */

@@ -8,7 +8,7 @@ const ORDER = 'POST /v1/music';
 describeInChromium('an order in the studio', () => {
   it('without a clear response is the same attempt when it is sent again, which waits for a network', async () => {
     await using studio = await openStudio();
-    const { world, visitor, gate } = studio;
+    const { page, world, visitor, gate } = studio;
     void studio.loseResponse(Response.json({ job_id: '7' }, { status: 202 }));
     await studio.order();
     await studio.shows(english.sameAttempt);
@@ -23,11 +23,18 @@ describeInChromium('an order in the studio', () => {
     await studio.says(english.held);
     await studio.press(english.stopWaiting);
     await studio.says(english.unsent);
-    await studio.press(english.generate);
-    await studio.says(english.held);
     // A sign-out that does not reach the gateway ends nothing.
     await studio.press(english.signOut);
     await offline.waitFor();
+    // Nor does a look at the page, or an order, end what the notice says.
+    const seen = await page.evaluate(() => {
+      document.dispatchEvent(new Event('visibilitychange'));
+      return document.querySelector('[role="alert"]')?.textContent;
+    });
+    expect(seen).toContain(english.offline);
+    await studio.press(english.generate);
+    await studio.says(english.held);
+    expect(await offline.count()).toBe(1);
     world.network.repair();
     await visitor.context.setOffline(false);
     await offline.waitFor({ state: 'detached' });
