@@ -7,15 +7,23 @@ import { createFeed } from './feed.ts';
 import { part } from './parts.ts';
 import { type Creation, readCreation } from './records.ts';
 import type { Text } from './text.ts';
+import { addPlayButton, type PlayControls } from './track-buttons.ts';
 import { publicPath } from './tracks.ts';
 
-export interface SharedTrackOptions {
+export interface SharedTrack {
+  /** Shows whether it is the one that plays. */
+  markPlaying(id: string | undefined, isPlaying: boolean): void;
+}
+
+export interface SharedTrackOptions extends PlayControls {
   readonly text: Text;
   readonly client: Pick<GatewayClient, 'upstreamData'>;
   /** The page's address. */
   readonly address: string;
-  /** Called when the track can be played. */
-  readonly onFound: (creation: Creation) => void;
+  /** Whether the player has no other track, which must not be interrupted. */
+  readonly isPlayerFree: () => boolean;
+  /** Called when the track can be played, if the player is free then, and before each `onPlay`. */
+  readonly onOpen: (creation: Creation) => void;
 }
 
 /** Without a session, also what is not public any more. */
@@ -33,11 +41,13 @@ export function shareAddress(origin: string, id: string): string {
 }
 
 /** Does nothing if the address shares no track. */
-export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions): void {
-  const { text, client, address, onFound } = options;
+export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions): SharedTrack {
+  const { text, client, address, isPlayerFree, onOpen, onPlay, onPause } = options;
   const id = sharedId(address);
-  if (id === undefined) return;
-  const [heading, detail] = [part(root, 'heading'), part(root, 'detail')];
+  if (id === undefined) return { markPlaying() {} };
+  const [heading, detail] = [part(root, 'title'), part(root, 'detail')];
+  const play = addPlayButton(root, text);
+  play.element.hidden = true;
   root.hidden = false;
   text.write(heading, 'sharedLoading');
   const feed = createFeed<Creation>({
@@ -56,10 +66,16 @@ export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions):
         at: createdAt ?? 0,
         author,
       });
-      const cover = part<HTMLImageElement>(root, 'cover');
-      cover.src = coverPath(creation);
-      cover.hidden = false;
-      onFound(creation);
+      play.showCover(coverPath(creation));
+      play.connect({
+        onPlay() {
+          onOpen(creation);
+          onPlay();
+        },
+        onPause,
+      });
+      play.element.hidden = false;
+      if (isPlayerFree()) onOpen(creation);
     },
     onFailure(error) {
       const isGone = error instanceof GatewayRequestError && GONE.includes(error.status);
@@ -70,4 +86,5 @@ export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions):
     onRecovery() {},
   });
   feed.refresh();
+  return { markPlaying: (open, isPlaying) => play.show(open === id && isPlaying) };
 }

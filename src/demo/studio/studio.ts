@@ -59,7 +59,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
     text,
     memory,
     onChange(track, isPlaying) {
-      for (const list of [library, pieces]) list.markPlaying(track?.id, isPlaying);
+      for (const list of [library, pieces, sharedTrack]) list.markPlaying(track?.id, isPlaying);
       generations.showListening(isPlaying ? track?.id : undefined);
       if (isPlaying) otherTabs.tell('sound');
     },
@@ -261,11 +261,10 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
     player.play();
   }
 
-  showSharedTrack(part(document, 'shared'), {
-    text,
-    client,
-    address: location.href,
-    onFound(creation) {
+  const sharedTrack = showSharedTrack(part(document, 'shared'), {
+    ...{ text, client, address: location.href, onPlay: player.play, onPause: player.pause },
+    isPlayerFree: () => player.openId === undefined,
+    onOpen(creation) {
       shared = publicTrack(client, creation);
       document.body.dataset['listens'] = 'shared';
       open(shared);

@@ -148,8 +148,23 @@ describeInChromium('a track', () => {
     await studio.generate({ isPublic: true });
     await studio.page.waitForFunction(() => document.querySelector('audio')?.ended);
     await using stranger = await visit();
-    const page = await stranger.open(await studio.sharedLink());
-    await studioIn(page).button(english.listen).waitFor();
+    const link = await studio.sharedLink();
+    const id = new URL(link).searchParams.get('listen') ?? '';
+    const found = Promise.withResolvers<void>();
+    await stranger.context.route(`**/api/upstream/v1/music/public/${id}`, async (route) => {
+      await found.promise;
+      await route.fallback();
+    });
+    const page = await stranger.open(link);
+    const listener = studioIn(page);
+    const shared = page.locator('.shared');
+    await listener.press(english.play, listener.pieces.first());
+    found.resolve();
+    // It does not interrupt what plays, and can be had all the same.
+    await listener.button(english.play, shared).waitFor();
+    await listener.button(english.pause, listener.pieces.first()).waitFor();
+    await listener.press(english.play, shared);
+    expect(await listener.audio.getAttribute('src')).toContain(id);
     const preview = await page.locator('meta[property="og:image"]').getAttribute('content');
     await studio.press(english.rename, studio.tracks.first());
     await studio.page.getByRole('dialog').getByRole('textbox').fill('Patter');
@@ -177,7 +192,7 @@ describeInChromium('a track', () => {
       };
     });
     expect(onDevice).toMatchObject({ title: 'Patter', artist: 'Ada' });
-    const places = [studio.tracks.first(), studio.region(english.player), page.locator('.shared')];
+    const places = [studio.tracks.first(), studio.region(english.player), shared];
     const covers = await Promise.all(places.map(coverIn));
     expect(new Set([...covers, preview, onDevice.cover])).toEqual(new Set([covers[0] ?? null]));
   });

@@ -21,10 +21,11 @@ async function follow(statuses: readonly number[]) {
     text,
     client: { upstreamData },
     address: 'https://studio.test/?listen=7',
-    onFound() {},
+    isPlayerFree: () => true,
+    ...{ onOpen() {}, onPlay() {}, onPause() {} },
   });
   for (const seconds of [0, 10, 10, 10]) await advance(seconds * 1_000);
-  return [part(root, 'heading').textContent, upstreamData.mock.calls.length];
+  return [part(root, 'title').textContent, upstreamData.mock.calls.length];
 }
 
 it.each([
