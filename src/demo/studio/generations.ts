@@ -35,7 +35,7 @@ export interface Generations {
   has(trackId: string): boolean;
   /** Shows which of them is listened to. */
   showListening(trackId: string | undefined): void;
-  /** Goes on with what this tab has ordered for the account before a reload. */
+  /** Goes on with what this tab has ordered for the account before a reload, also with what has not been sent. */
   takeUp(account: string): void;
   /** Forgets what is under way for other accounts than this one. */
   abandonOthers(account: string | undefined): void;
@@ -90,6 +90,8 @@ export function createGenerations(parts: GenerationsParts): Generations {
   const underWay = new Set<UnderWay>();
   const places = createPlaces(ARRIVING_AT_ONCE);
   const unfinishedOf = (account: string) => new UnfinishedGenerations(account, storage);
+  /** Those that still wait are apart, because a refusal of what was sent before a reload leaves its outcome open. */
+  const unsentOf = (account: string) => new UnfinishedGenerations(`${account} unsent`, storage);
   const openInPlayer = (found: UnfinishedTrack) => {
     player.openArriving(found.track, (seconds) => found.listen(seconds));
     player.drawPeaks(found.track.id, found.peaks);
@@ -168,7 +170,8 @@ export function createGenerations(parts: GenerationsParts): Generations {
   }
 
   function forget({ account, idempotencyKey }: UnderWay): void {
-    if (account && idempotencyKey) unfinishedOf(account).forget(idempotencyKey);
+    if (!account || !idempotencyKey) return;
+    for (const kept of [unfinishedOf(account), unsentOf(account)]) kept.forget(idempotencyKey);
   }
 
   /** Another tab may have changed the account a moment ago, which would then be charged. */
@@ -186,11 +189,15 @@ export function createGenerations(parts: GenerationsParts): Generations {
   ) {
     const account = parts.account();
     const options = { idempotencyKey, ...(account !== undefined && { unfinished: unfinishedOf(account) }) };
+    const unsent = account === undefined || isSent ? undefined : unsentOf(account);
+    unsent?.keep({ order, idempotencyKey, creationId: null });
     return run(
       { title: order.prompt, doing: 'receiving', idempotencyKey, isSent },
       (reception) =>
         places.during(reception.signal, reception.line.queue, async () => {
           if (!isSent) await confirmPayer(reception);
+          // From now on, the client keeps it.
+          unsent?.forget(idempotencyKey);
           return receiveArriving(parts, order, reception, {
             ...options,
             // If somebody else is signed in, the page notices it now and aborts this generation.
@@ -231,8 +238,9 @@ export function createGenerations(parts: GenerationsParts): Generations {
     },
     takeUp(account) {
       const isUnderWay = (key: string) => [...underWay].some(({ idempotencyKey }) => idempotencyKey === key);
-      for (const { order, idempotencyKey } of unfinishedOf(account).list())
-        if (!isUnderWay(idempotencyKey)) void receiveOrdered(order, idempotencyKey, { isSent: true });
+      for (const isSent of [true, false])
+        for (const { order, idempotencyKey } of (isSent ? unfinishedOf : unsentOf)(account).list())
+          if (!isUnderWay(idempotencyKey)) void receiveOrdered(order, idempotencyKey, { isSent });
     },
     abandonOthers(account) {
       progress.removeOver();
