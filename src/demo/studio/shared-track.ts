@@ -26,8 +26,8 @@ export interface SharedTrackOptions extends PlayControls {
   readonly onOpen: (creation: Creation) => void;
 }
 
-/** Without a session, also what is not public any more. */
-const GONE = [401, 403, 404, 410];
+/** These refusals pass. Any other says that there is no such track, or that it is not public any more. */
+const PASSING = [408, 425, 429];
 
 /** The id of the track that an address shares, if there is one. */
 export function sharedId(address: string): string | undefined {
@@ -78,7 +78,7 @@ export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions):
       if (isPlayerFree()) onOpen(creation);
     },
     onFailure(error) {
-      const isGone = error instanceof GatewayRequestError && GONE.includes(error.status);
+      const isGone = error instanceof GatewayRequestError && isRefusal(error.status);
       if (isGone) feed.stop();
       text.write(heading, isGone ? 'sharedGone' : 'sharedLoading');
       text.write(detail, isGone ? 'sharedGoneText' : 'notReached');
@@ -87,4 +87,8 @@ export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions):
   });
   feed.refresh();
   return { markPlaying: (open, isPlaying) => play.show(open === id && isPlaying) };
+}
+
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && !PASSING.includes(status);
 }

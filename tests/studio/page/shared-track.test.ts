@@ -29,7 +29,7 @@ async function follow(statuses: readonly number[]) {
 }
 
 it.each([
-  ...[401, 403, 404, 410].map((status) => [[status], english.sharedGone, 1] as const),
+  ...[400, 401, 403, 404, 410].map((status) => [[status], english.sharedGone, 1] as const),
   ...[0, 408, 429, 503].map((status) => [[status], english.sharedLoading, 4] as const),
   [[0, 0, 404], english.sharedGone, 3],
 ] as const)(
