@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { LADDER } from '../../src/gateway/admission/ladder.ts';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
+import { ARRIVING_BODY_BYTES } from '../../src/gateway/admission/prices.ts';
 import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
 import { SessionLimit, type SessionUse } from '../../src/gateway/admission/session-limit.ts';
 import { readBody } from '../../src/gateway/exchange/request-body.ts';
@@ -88,6 +89,22 @@ describe('the budget of readBody()', () => {
       expect(read.map(({ status }) => status())).toEqual([503, undefined, undefined]);
       // Whoever sends less makes no room for one who sends more.
       expect(other?.status()).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ['a large', 100 * KiB, 503],
+    ['a small', KiB, undefined],
+  ])(
+    '%s relayed body does not begin where public playback is refused: %d bytes, %d',
+    async (_, bytes, status) => {
+      const ledger = new Ledger(80 * UNIT);
+      ledger.take(ledger.limit * LADDER.guest.share - ARRIVING_BODY_BYTES);
+      const perSession = newLimit();
+      const bodies = new RequestBodies('relayed_body', { ledger, perSession }, LADDER.behind);
+      const read = reading(declared(bytes), bodies, perSession.useOf('own', false));
+      await settle();
+      expect(read.status()).toBe(status);
     },
   );
 

@@ -32,6 +32,7 @@ export class BodyReservation extends Account {
 
 /**
  * When there is no room, a large body is refused, and the oldest body that is still arriving is dropped for a small one.
+ * Large bodies stand on the rung `guest`.
  * A normal body arrives within a second, so users are served during a flood of slow ones.
  */
 export class RequestBodies {
@@ -74,8 +75,7 @@ export class RequestBodies {
   #growTo(reservation: BodyReservation, bytes: number): void {
     if (!this.#arriving.has(reservation)) throw overloaded(this.name, CLOSE);
     this.#set(reservation, bytes);
-    const isLarge = bytes > ARRIVING_BODY_BYTES + BODY_COPIES * SMALL_BODY_BYTES;
-    for (const each of isLarge ? [reservation] : this.#arriving) {
+    for (const each of isLarge(bytes) ? [reservation] : this.#arriving) {
       // One that is dropped itself needs no more room.
       if (!this.#arriving.has(reservation) || this.#fits(reservation)) break;
       // A session that has its share drops only its own.
@@ -122,7 +122,7 @@ export class RequestBodies {
   #fits(reservation: BodyReservation, bytes = reservation.bytes): boolean {
     const { limit } = this.#books.ledger;
     const isOneOfFew = !reservation.use && this.usedBytes + bytes - reservation.bytes <= limit * FEW;
-    const rung = isOneOfFew ? LADDER.session : this.#rung;
+    const rung = isOneOfFew ? LADDER.session : isLarge(bytes) ? LADDER.guest : this.#rung;
     return this.#isWithinShare(reservation, bytes) && reservation.fits(rung, bytes);
   }
 
@@ -136,4 +136,9 @@ export class RequestBodies {
     this.refused++;
     return overloaded(this.name, CLOSE);
   }
+}
+
+/** A large one is refused first, so that calls which take little still begin. Its client can send it again. */
+function isLarge(bytes: number): boolean {
+  return bytes > ARRIVING_BODY_BYTES + BODY_COPIES * SMALL_BODY_BYTES;
 }
