@@ -2,13 +2,13 @@
 
 import { expect } from 'bun:test';
 
-/** The first ones wait for the compiler, any for others. */
+/** The first ones wait for the compiler. */
 const TRIES = 5;
 /** A sixteenth of the size takes a sixteenth of the time, but a 256th where the time is quadratic. */
 const PART = 16;
 const BOUND = 64;
-/** What takes no longer is no danger, and too short to be compared. */
-const SHORT_MS = 20;
+/** What takes no longer is too short to be compared: on a busy machine, memory alone can take so long. */
+const SHORT_MS = 300;
 
 export function expectLinear(work: (size: number) => unknown, size: number, what: string): void {
   const timeMs = (size: number) => {
@@ -19,6 +19,6 @@ export function expectLinear(work: (size: number) => unknown, size: number, what
   };
   const partMs = Math.min(...Array.from({ length: TRIES }, () => timeMs(size / PART)));
   const longestMs = BOUND * partMs + SHORT_MS;
-  const isShort = Array.from({ length: TRIES }).some(() => timeMs(size) < longestMs);
+  const isShort = [1, 2, 3].some(() => timeMs(size) < longestMs);
   expect(isShort, what).toBeTrue();
 }

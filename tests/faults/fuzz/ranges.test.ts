@@ -193,7 +193,7 @@ it(
         seen.set(outcome, (seen.get(outcome) ?? 0) + 1);
       }
     });
-    await assertEach(property, Math.ceil(REQUESTS / REQUESTS_OF_TRACK), 100 * REQUESTS);
+    await assertEach(property, Math.ceil(REQUESTS / REQUESTS_OF_TRACK), 400 * REQUESTS);
     // Otherwise it would say little.
     const outcomes = [
       '206 in slices',
@@ -208,5 +208,5 @@ it(
     if (!process.env['FUZZ_PATH']) expect([...seen.keys()].sort()).toEqual(outcomes.sort());
     if (process.env['FUZZ_REQUESTS']) console.log(seen);
   },
-  200 * REQUESTS,
+  500 * REQUESTS,
 );
