@@ -22,11 +22,15 @@ export class PresentedTokens {
     if (this.#noted.has(hash)) return;
     if (this.#noted.size === MAX_NOTED) this.#noted.clear();
     this.#noted.add(hash);
+    void this.#mark(refreshToken, hash);
+  }
+
+  /** Apart from `note`, which every request calls: a closure there would cost each of them two objects. */
+  async #mark(refreshToken: string, hash: bigint): Promise<void> {
     const { store, lifetimes } = this.#parts;
-    void store.swap(markKey(refreshToken), ISSUED, PRESENTED, lifetimes.issuedMs).then(({ isAlone }) => {
-      // The mark may be another instance's, so the next request of the token tries again.
-      if (isAlone) this.#noted.delete(hash);
-    });
+    const { isAlone } = await store.swap(markKey(refreshToken), ISSUED, PRESENTED, lifetimes.issuedMs);
+    // The mark may be another instance's, so the next request of the token tries again.
+    if (isAlone) this.#noted.delete(hash);
   }
 
   /** Marks a token as just issued, if its mark is `from`, for as long as a response may bring it to a browser. */
