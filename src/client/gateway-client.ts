@@ -173,7 +173,11 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
     setVisibility: (creationId, isPublic) => change(creationId, { is_public: isPublic }),
     rename: (creationId, title) => change(creationId, { title }),
     async delete(creationId) {
-      await sendOnly(connection, `/api/upstream${creationPath(creationId)}`, { method: 'DELETE' });
+      // Also when the page is closed before the response.
+      await sendOnly(connection, `/api/upstream${creationPath(creationId)}`, {
+        method: 'DELETE',
+        keepalive: true,
+      });
     },
     contentUrl: (creationId) => playbackUrl(contentPath(creationId)),
     publicContentUrl: (creationId) => playbackUrl(publicContentPath(creationId)),

@@ -7,7 +7,8 @@ import { LIVE_PATH, type LiveMessage } from './live-audio.ts';
 
 /** The used part of `ServiceWorkerGlobalScope`: TypeScript cannot load its library together with that for pages. */
 interface WorkerScope {
-  addEventListener(type: 'install' | 'activate', listener: (event: LifetimeEvent) => void): void;
+  addEventListener(type: 'install', listener: (event: InstallEvent) => void): void;
+  addEventListener(type: 'activate', listener: (event: LifetimeEvent) => void): void;
   addEventListener(type: 'message', listener: (event: MessageEvent<LiveMessage>) => void): void;
   addEventListener(type: 'fetch', listener: (event: RequestEvent) => void): void;
   readonly location: { readonly origin: string };
@@ -16,6 +17,10 @@ interface WorkerScope {
 }
 interface LifetimeEvent {
   waitUntil(work: Promise<unknown>): void;
+}
+interface InstallEvent extends LifetimeEvent {
+  /** In Chromium. @see https://w3c.github.io/ServiceWorker/#register-router-method */
+  addRoutes?(rule: { condition: { not: { urlPattern: string } }; source: 'network' }): Promise<void>;
 }
 interface RequestEvent {
   readonly request: Request;
@@ -42,7 +47,12 @@ const over = new Set<string>();
 /** The requests that arrived before their track, by track id. */
 const early = new Map<string, () => void>();
 
-self.addEventListener('install', (event) => event.waitUntil(self.skipWaiting()));
+self.addEventListener('install', (event) => {
+  // Chromium loses what a page that is left sends by way of its worker.
+  const others = { condition: { not: { urlPattern: `${LIVE_PATH}*` } }, source: 'network' } as const;
+  const routed = event.addRoutes?.(others).catch(() => {});
+  event.waitUntil(Promise.all([routed, self.skipWaiting()]));
+});
 // The worker then controls the page that registers it without a reload.
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 self.addEventListener('message', ({ data }) => take(data));

@@ -20,7 +20,7 @@ export interface Deletions {
 export interface DeletionsOptions {
   readonly text: Text;
   readonly tab: Memory;
-  /** Must not reject. */
+  /** May be called again for a track that is deleted already. Must not reject. */
   readonly remove: (id: string) => Promise<void>;
   /** Called when another track counts as deleted, or one does not any more. */
   readonly onChange: () => void;
@@ -54,13 +54,15 @@ export function createDeletions(
 
   async function settle(): Promise<void> {
     const id = waiting();
-    if (id === undefined) return;
+    if (id === undefined || gone.has(id)) return;
     gone.add(id);
     const hadFocus = root.contains(root.ownerDocument.activeElement);
-    abandon();
+    suspend();
     if (hadFocus) focusOn(id);
     await remove(id);
     gone.delete(id);
+    // Kept until now, because the page may be left before the response.
+    if (waiting() === id) tab.removeItem(KEY);
   }
 
   undo.addEventListener('click', () => {
@@ -68,6 +70,11 @@ export function createDeletions(
     abandon();
     onChange();
     if (id !== undefined) focusOn(id);
+  });
+
+  root.ownerDocument.defaultView?.addEventListener('pagehide', () => {
+    // Without a session, it waits for the next one. So it does when this request is lost.
+    if (!root.hidden) void settle();
   });
 
   return {

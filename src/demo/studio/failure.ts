@@ -58,3 +58,8 @@ function nextStep({ status, retryAfterSeconds }: GatewayRequestError, doing: Doi
   if (retryAfterSeconds !== undefined) return { advice: 'busy', values: { seconds: retryAfterSeconds } };
   return { advice: 'later' };
 }
+
+/** For a deletion: another request may have made it before. */
+export function unlessGone(error: unknown): void {
+  if (!(error instanceof GatewayRequestError && error.status === 404)) throw error;
+}

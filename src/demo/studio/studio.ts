@@ -8,6 +8,7 @@ import { openMemory } from './browser-memory.ts';
 import type { StudioConfig } from './config.ts';
 import { createDeletions } from './deletions.ts';
 import { saveTrack } from './download.ts';
+import { unlessGone } from './failure.ts';
 import { createGenerateForm } from './generate-form.ts';
 import { createGenerationProgress } from './generation-progress.ts';
 import { createGenerations } from './generations.ts';
@@ -110,7 +111,7 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
   });
   const deletions = createDeletions(part(document, 'deleted'), {
     ...{ text, tab, onChange: library.update, focusOn: library.focusOn },
-    remove: (id) => attempt(() => client.delete(id)).then(showChange),
+    remove: (id) => attempt(() => client.delete(id).catch(unlessGone)).then(showChange),
   });
   const generations = createGenerations({
     client,
