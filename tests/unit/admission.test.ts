@@ -242,6 +242,24 @@ describe('a call', () => {
   });
 });
 
+it.each<[what: string, refuse: (admission: Admission) => unknown]>([
+  ['call', (admission) => admission.enter('public', undefined, { permit: undefined })],
+  ['upload', ({ relayedBodies, perSession }) => relayedBodies.openUpload(perSession.useOf('own', false))],
+])('%s is not refused for garbage for longer than a tick', async (_, ask) => {
+  const { admission, kernel, ledger } = start();
+  kernel.charges = ledger.limit * LADDER.user.share - ledger.charged();
+  await pass(20);
+  using gc = jest.spyOn(Bun, 'gc').mockImplementation(() => {
+    kernel.charges = 0;
+  });
+  await pass(2000);
+  expect(gc).not.toHaveBeenCalled();
+  expect(() => ask(admission)).toThrow(refusal(503));
+  await pass(120);
+  ask(admission);
+  expect([gc.mock.calls.length, ledger.inUse > 0]).toEqual([1, true]);
+});
+
 describe('a head', () => {
   it.each([
     ['then has memory for all of it', 9999, BEHIND_BYTES],

@@ -101,7 +101,7 @@ describe('the budget of readBody()', () => {
       const ledger = new Ledger(80 * UNIT);
       ledger.take(ledger.limit * LADDER.guest.share - ARRIVING_BODY_BYTES);
       const perSession = newLimit();
-      const bodies = new RequestBodies('relayed_body', { ledger, perSession }, LADDER.behind);
+      const bodies = new RequestBodies('relayed_body', { ledger, perSession }, LADDER.behind, LADDER.guest);
       const read = reading(declared(bytes), bodies, perSession.useOf('own', false));
       await settle();
       expect(read.status()).toBe(status);

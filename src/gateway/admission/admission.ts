@@ -48,6 +48,8 @@ export class Admission {
   readonly watch: BodyWatch;
   readonly memoryLimitBytes: number;
   #collectedAt = 0;
+  /** Whether somebody has been refused, or has begun to wait, since the last tick. */
+  #wasShort = false;
 
   /** @param readCharge returns what the kernel charges the process, in bytes */
   constructor(settings: Settings, readCharge: () => number = () => 0) {
@@ -60,13 +62,14 @@ export class Admission {
     this.ledger = new Ledger(
       ledgerBytes(settings),
       () => readCharge() - idleBytes,
-      () => this.watch.wake(),
+      () => this.#noteShort(),
     );
     this.streams = new Pool('stream', settings.maxInFlightRequests);
     this.perSession = new SessionLimit(settings);
     this.signInBodies = new RequestBodies('sign_in_body', this, LADDER.signInBody);
     this.orderBodies = new RequestBodies('order_body', this, LADDER.order);
-    this.relayedBodies = new RequestBodies('relayed_body', this, LADDER.behind);
+    // An upload is refused first, so that calls which take little still begin. Its client can send it again.
+    this.relayedBodies = new RequestBodies('relayed_body', this, LADDER.behind, LADDER.guest);
   }
 
   /**
@@ -132,11 +135,19 @@ export class Admission {
     }
   }
 
+  /** Nobody is refused for garbage for long: the next tick collects it. */
+  #noteShort(): void {
+    this.#wasShort = true;
+    this.watch.wake();
+  }
+
   /** The kernel's charge may rise without a new call, and fall without a release. */
   #relieve(): void {
     const hasRoom = () => !this.ledger.isOvercharged(LADDER.behind);
     const isShort = !this.watch.makeRoom(hasRoom);
-    const hasCollected = (isShort || this.ledger.someWait || this.watch.someWait) && this.#collect();
+    const isDue = isShort || this.#wasShort || this.ledger.someWait || this.watch.someWait;
+    this.#wasShort = false;
+    const hasCollected = isDue && this.#collect();
     // Nobody is cut off for garbage.
     if (isShort && !hasCollected) this.watch.cutOffBehind(hasRoom);
     this.ledger.serveSoon();

@@ -21,7 +21,7 @@ export class Ledger {
   expected = 0;
   refused = 0;
   readonly #readCharge: () => number;
-  readonly #onWait: () => void;
+  readonly #onShort: () => void;
   /** One a rung, from the last to be refused to the first. */
   readonly #lines = new Map<Rung, WaitingLine>(
     Object.values(LADDER)
@@ -37,12 +37,13 @@ export class Ledger {
 
   /**
    * @param readCharge returns what the kernel charges the process beyond an idle one, in bytes
-   * @param onWait called when somebody begins to wait, who needs {@link serveSoon} also when nothing is released
+   * @param onShort called when somebody begins to wait, who needs {@link serveSoon} also when nothing is released, or is
+   *   refused
    */
-  constructor(limit: number, readCharge: () => number = () => 0, onWait: () => void = () => {}) {
+  constructor(limit: number, readCharge: () => number = () => 0, onShort: () => void = () => {}) {
     this.limit = limit;
     this.#readCharge = readCharge;
-    this.#onWait = onWait;
+    this.#onShort = onShort;
   }
 
   get someWait(): boolean {
@@ -103,7 +104,7 @@ export class Ledger {
   wait(rung: Rung, attempt: () => Attempt, patienceMs: number, signal?: AbortSignal): Promise<boolean> {
     const waiting = this.#lines.get(rung)?.wait(attempt, patienceMs, signal) ?? Promise.resolve(false);
     this.#waiting++;
-    this.#onWait();
+    this.noteShort();
     // Whoever stands before it may wait for something else than memory.
     this.serveSoon();
     return waiting.finally(() => this.#waiting--);
@@ -130,9 +131,15 @@ export class Ledger {
     });
   }
 
+  /** There was no room for somebody, perhaps because of garbage. */
+  noteShort(): void {
+    this.#onShort();
+  }
+
   /** Counts a refusal, and returns its error. */
   refusal(): GatewayError {
     this.refused++;
+    this.noteShort();
     return overloaded(this.name);
   }
 }

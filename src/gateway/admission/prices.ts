@@ -17,7 +17,7 @@ export const UNREAD_BYTES = 2 * MiB;
 export const LEAST_READ_AHEAD_BYTES = 16 * KiB;
 /** A GET of an endpoint that has not responded yet. Most are a few kilobytes of JSON, and some are music. */
 export const UNKNOWN_GET_BYTES = 256 * KiB;
-/** A change there. Its response is never refused, so that heads which wait could hold all that they wait for. */
+/** A change there. Its response is never refused, so heads that wait could hold all that they wait for. */
 export const UNKNOWN_CHANGE_BYTES = UNREAD_BYTES;
 
 /** A streamed body whose reader keeps up. 1,200 generations at 16 KB/s took 50 to 60 KB each. */

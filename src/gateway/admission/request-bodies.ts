@@ -32,22 +32,24 @@ export class BodyReservation extends Account {
 
 /**
  * When there is no room, a large body is refused, and the oldest body that is still arriving is dropped for a small one.
- * Large bodies stand on the rung `guest`.
  * A normal body arrives within a second, so users are served during a flood of slow ones.
  */
 export class RequestBodies {
   readonly name: PoolName;
   readonly #books: Books;
   readonly #rung: Rung;
+  readonly #largeRung: Rung;
   /** In order of arrival. */
   readonly #arriving = new Set<BodyReservation>();
   usedBytes = 0;
   refused = 0;
 
-  constructor(name: PoolName, books: Books, rung: Rung) {
+  /** @param largeRung that of a large body */
+  constructor(name: PoolName, books: Books, rung: Rung, largeRung = rung) {
     this.name = name;
     this.#books = books;
     this.#rung = rung;
+    this.#largeRung = largeRung;
   }
 
   /**
@@ -122,7 +124,7 @@ export class RequestBodies {
   #fits(reservation: BodyReservation, bytes = reservation.bytes): boolean {
     const { limit } = this.#books.ledger;
     const isOneOfFew = !reservation.use && this.usedBytes + bytes - reservation.bytes <= limit * FEW;
-    const rung = isOneOfFew ? LADDER.session : isLarge(bytes) ? LADDER.guest : this.#rung;
+    const rung = isOneOfFew ? LADDER.session : isLarge(bytes) ? this.#largeRung : this.#rung;
     return this.#isWithinShare(reservation, bytes) && reservation.fits(rung, bytes);
   }
 
@@ -134,11 +136,11 @@ export class RequestBodies {
 
   #refusal(): GatewayError {
     this.refused++;
+    this.#books.ledger.noteShort();
     return overloaded(this.name, CLOSE);
   }
 }
 
-/** A large one is refused first, so that calls which take little still begin. Its client can send it again. */
 function isLarge(bytes: number): boolean {
   return bytes > ARRIVING_BODY_BYTES + BODY_COPIES * SMALL_BODY_BYTES;
 }

@@ -166,7 +166,7 @@ export class ObservedBody implements WatchedBody {
   }
 
   #tryReserveRead(): boolean {
-    // Where nobody can see what the kernel has, the write that was taken has to do.
+    // Where the send queue cannot be seen, a chunk that was taken counts as drained.
     const isReserved = this.memory.tryReserveRead(this.#isDrained || !canLook || !this.connection);
     if (isReserved) this.#isDrained = false;
     return isReserved;

@@ -25,7 +25,7 @@ export class PresentedTokens {
     void this.#mark(refreshToken, hash);
   }
 
-  /** Apart from `note`, which every request calls: a closure there would cost each of them two objects. */
+  /** Separate from `note`, which every request calls: a closure there would cost each of them two objects. */
   async #mark(refreshToken: string, hash: bigint): Promise<void> {
     const { store, lifetimes } = this.#parts;
     const { isAlone } = await store.swap(markKey(refreshToken), ISSUED, PRESENTED, lifetimes.issuedMs);

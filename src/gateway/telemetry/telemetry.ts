@@ -21,7 +21,7 @@ interface TelemetryOptions extends Reporting {
   readonly quietRoute: string;
 }
 
-/** What a request gets that has waited without a call. */
+/** What a request gets that may have waited without a call. */
 const WAITED = new Set<string | undefined>(['bodyIncomplete', 'overloaded', 'sessionBusy']);
 
 export class Telemetry {
@@ -43,7 +43,7 @@ export class Telemetry {
     record.status = response.status;
     record.headMs = millisecondsSince(record.startedAt);
     this.#options.metrics?.responded(record);
-    // Reading the signal creates it, which costs time, so it is read only when the request had to wait.
+    // Reading the signal creates it, which costs time, so it is read only when the request may have waited.
     const hasWaited = record.calls.length > 0 || WAITED.has(record.reason);
     if (hasWaited && request.signal.aborted) record.clientGone = 'waiting';
   }
