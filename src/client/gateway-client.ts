@@ -25,8 +25,8 @@ import { beforeStall } from './watched-body.ts';
 /** Exists in a page, but not in a worker or on a server. */
 declare const sessionStorage: SignInStorage | undefined;
 
-/** Twice as long as the gateway waits for the profile: a half-open connection itself would never report that it failed. */
-const SESSION_CHECK_MS = 30_000;
+/** Longer than the gateway takes with a refresh: a half-open connection itself would never report that it failed. */
+const SESSION_CHECK_MS = 60_000;
 
 export interface GatewayClientOptions<Creation = unknown> {
   /** The gateway's origin, such as `https://api.studio.example`; on the same site as the page, for its cookies. */
@@ -78,7 +78,7 @@ export interface GatewayClient<Data extends UpstreamData = SandboxData> {
   completeSignIn(address?: string): Promise<boolean>;
   /**
    * After a sign-in that is being completed. Never from a cache. A session that the upstream has ended counts as none.
-   * Fails after 30 s, as without a response.
+   * Fails after a minute, as without a response.
    */
   session(): Promise<SessionCheck<Data['profile']>>;
   models(): Promise<readonly Data['model'][]>;

@@ -20,8 +20,8 @@ export interface Deletions {
 export interface DeletionsOptions {
   readonly text: Text;
   readonly tab: Memory;
-  /** May be called again for a track that is deleted already. Must not reject. */
-  readonly remove: (id: string) => Promise<void>;
+  /** Resolves to whether the session has lasted. May be called again for a track that is deleted. Must not reject. */
+  readonly remove: (id: string) => Promise<boolean>;
   /** Called when another track counts as deleted, or one does not any more. */
   readonly onChange: () => void;
   /** Where the focus goes with the button. */
@@ -59,10 +59,10 @@ export function createDeletions(
     const hadFocus = root.contains(root.ownerDocument.activeElement);
     suspend();
     if (hadFocus) focusOn(id);
-    await remove(id);
+    const hasLasted = await remove(id);
     gone.delete(id);
     // Kept until now, because the page may be left before the response.
-    if (waiting() === id) tab.removeItem(KEY);
+    if (hasLasted && waiting() === id) tab.removeItem(KEY);
   }
 
   undo.addEventListener('click', () => {
@@ -73,7 +73,7 @@ export function createDeletions(
   });
 
   root.ownerDocument.defaultView?.addEventListener('pagehide', () => {
-    // Without a session, it waits for the next one. So it does when this request is lost.
+    // Without a session, it waits for the next one.
     if (!root.hidden) void settle();
   });
 

@@ -61,8 +61,6 @@ export function createRecordings(
         });
         waiting -= 1;
         if (waiting > 0) return hasArrived;
-        // What is ordered from now on starts from what the page shows.
-        choosing = Promise.resolve(true);
         if (!hasArrived) list.show(loaded);
         onChange();
         return hasArrived;
@@ -92,6 +90,8 @@ export function createRecordings(
       root.hidden = recordings === undefined;
       // What is loaded meanwhile may be older than the choice.
       if (waiting > 0) return;
+      // What is ordered from now on starts from what the page shows.
+      choosing = Promise.resolve(true);
       loaded = recordings ?? [];
       list.show(loaded);
     },

@@ -111,7 +111,11 @@ async function openStudio({ gatewayUrl, identityProvider, pieces: ids }: StudioC
   });
   const deletions = createDeletions(part(document, 'deleted'), {
     ...{ text, tab, onChange: library.update, focusOn: library.focusOn },
-    remove: (id) => attempt(() => client.delete(id).catch(unlessGone)).then(showChange),
+    async remove(id) {
+      await attempt(() => client.delete(id).catch(unlessGone));
+      showChange();
+      return document.body.dataset['session'] === 'signed-in';
+    },
   });
   const generations = createGenerations({
     client,

@@ -39,3 +39,15 @@ it.each([
   deletions.abandon();
   expect(deleted).toEqual([...expected]);
 });
+
+it('a track whose deletion meets the end of the session is deleted after the next sign-in', async () => {
+  const { document, text, storage: tab } = openPage();
+  const deleted: string[] = [];
+  const deletions = createDeletions(part(document, 'deleted'), {
+    ...{ text, tab, onChange() {}, focusOn() {} },
+    remove: async (id) => deleted.push(id) > 1,
+  });
+  void deletions.begin({ id: '7', title: 'Rain' });
+  for (const _ of ['ended', 'signed in', 'later']) await deletions.settle();
+  expect(deleted).toEqual(['7', '7']);
+});
