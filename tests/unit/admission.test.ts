@@ -508,6 +508,8 @@ it.each([
   }
   let finished = 0;
   for (const { memory } of begun) memory.headArrived(5_000_000, 200);
+  const check = await enter('read', 'somebody');
+  check.release();
   for (const permit of begun) {
     const body = permit.memory.reserveBody(priceOfStream(5_000_000), 5_000_000, client.signal);
     void Promise.resolve(body).then(() => {

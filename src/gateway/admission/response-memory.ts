@@ -72,7 +72,8 @@ export class ResponseMemory extends Account implements BodyMemory {
   }
 
   /**
-   * Ends the wait for the head. Takes what has arrived with it, even when there is no memory left.
+   * Ends the wait for the head. Takes what has arrived with it, even when there is no memory left. That of a change, which
+   * is never refused, leaves room for session checks then: the kernel charges what it has beyond that.
    *
    * @param length of the body, in bytes; infinite when it is not known
    */
@@ -80,7 +81,10 @@ export class ResponseMemory extends Account implements BodyMemory {
     this.#stopWaiting();
     if (!Number.isFinite(length)) return;
     this.learn(length, status);
-    this.set(Math.min(length, UNREAD_BYTES));
+    const { bodyRung, isExpendable } = this.#rules;
+    const arrivedBytes = Math.min(length, UNREAD_BYTES);
+    const hasRoom = isExpendable || this.books.ledger.fits(bodyRung, arrivedBytes - this.bytes);
+    this.set(hasRoom ? arrivedBytes : Math.min(arrivedBytes, this.bytes));
     this.books.ledger.serveSoon();
   }
 
