@@ -11,7 +11,7 @@ export const RECORDINGS_PATH = '/v1/music/references';
 export interface Recordings {
   /** Newest first. Undefined if the upstream has no such thing. */
   show(recordings: readonly Recording[] | undefined): void;
-  /** Resolves to whether the upstream knows which recording is chosen. If not, the failure is shown. */
+  /** Resolves to whether the upstream has the choice that the page shows. If not, the failure is shown. */
   settled(): Promise<boolean>;
   /** Stops sending, and shows nothing, because another person may sign in next. */
   leave(): void;
@@ -32,7 +32,7 @@ export function createRecordings(
   { text, client, describe, attempt, isMeant, onChange }: RecordingsOptions,
 ): Recordings {
   const pathOf = (id: string) => `${RECORDINGS_PATH}/${encodeURIComponent(id)}` as const;
-  /** Whether the changes of the choice have arrived, one after the other: arrow keys make them quickly. */
+  /** Whether the last change of the choice has arrived. They are sent one after the other: arrow keys make them quickly. */
   let choosing = Promise.resolve(true);
   let waiting = 0;
   let loaded: readonly Recording[] = [];
@@ -49,7 +49,7 @@ export function createRecordings(
     text,
     onChoose(id, isChosen) {
       waiting += 1;
-      choosing = choosing.then(async (haveArrived) => {
+      choosing = choosing.then(async () => {
         let hasArrived = false;
         await attempt(async () => {
           await client.upstream(pathOf(id), {
@@ -57,7 +57,7 @@ export function createRecordings(
             headers: { 'content-type': 'application/json' },
             body: JSON.stringify({ is_chosen: isChosen }),
           });
-          hasArrived = haveArrived;
+          hasArrived = true;
         });
         waiting -= 1;
         if (waiting > 0) return hasArrived;
