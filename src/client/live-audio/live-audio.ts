@@ -114,8 +114,8 @@ function start(audio: AudioElement, url: string): void {
 }
 
 /**
- * Tells whether the element plays, or would without its error: Chromium pauses an element of the page before it tells of
- * one.
+ * Returns a function that says whether the element plays, or has played until its error. Chromium pauses an element of
+ * the page before the `error` event.
  */
 function watchPlaying(audio: AudioElement, { signal }: AbortController): () => boolean {
   let plays = false;

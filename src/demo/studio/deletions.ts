@@ -73,7 +73,7 @@ export function createDeletions(
   });
 
   root.ownerDocument.defaultView?.addEventListener('pagehide', () => {
-    // Without a session, it waits for the next one.
+    // After the end of the session, the track waits for the next sign-in.
     if (!root.hidden) void settle();
   });
 

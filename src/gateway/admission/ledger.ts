@@ -21,7 +21,8 @@ export class Ledger {
   expected = 0;
   refused = 0;
   readonly #readCharge: () => number;
-  readonly #onShort: () => void;
+  /** There was no room for somebody, perhaps because of garbage. */
+  readonly noteShort: () => void;
   /** One a rung, from the last to be refused to the first. */
   readonly #lines = new Map<Rung, WaitingLine>(
     Object.values(LADDER)
@@ -37,13 +38,13 @@ export class Ledger {
 
   /**
    * @param readCharge returns what the kernel charges the process beyond an idle one, in bytes
-   * @param onShort called when somebody begins to wait, who needs {@link serveSoon} also when nothing is released, or is
+   * @param noteShort called when somebody begins to wait, who needs {@link serveSoon} also when nothing is released, or is
    *   refused
    */
-  constructor(limit: number, readCharge: () => number = () => 0, onShort: () => void = () => {}) {
+  constructor(limit: number, readCharge: () => number = () => 0, noteShort: () => void = () => {}) {
     this.limit = limit;
     this.#readCharge = readCharge;
-    this.#onShort = onShort;
+    this.noteShort = noteShort;
   }
 
   get someWait(): boolean {
@@ -129,11 +130,6 @@ export class Ledger {
       this.#isServing = false;
       for (const line of this.#lines.values()) if (!line.isEmpty) line.serve();
     });
-  }
-
-  /** There was no room for somebody, perhaps because of garbage. */
-  noteShort(): void {
-    this.#onShort();
   }
 
   /** Counts a refusal, and returns its error. */

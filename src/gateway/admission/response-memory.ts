@@ -72,8 +72,8 @@ export class ResponseMemory extends Account implements BodyMemory {
   }
 
   /**
-   * Ends the wait for the head. Takes what has arrived with it, even when there is no memory left. That of a change, which
-   * is never refused, leaves room for session checks then: the kernel charges what it has beyond that.
+   * Ends the wait for the head. Takes what has arrived with it, even when there is no memory left. A change, which is
+   * never refused, takes no more then than it has: the rest is for session checks, and the kernel charges what arrives.
    *
    * @param length of the body, in bytes; infinite when it is not known
    */

@@ -12,18 +12,14 @@ import { admitBody, RelayedBody } from '../upstream/relayed-body.ts';
 import { refuseDrained } from './drained-track.ts';
 import { mappingOf, type UpstreamTarget } from './proxy-target.ts';
 
-/** Also where many servers see it: with escapes, in capitals, and with slashes too many. */
+/** Also with more slashes and in capitals, because many servers take that for the same path. */
 const PATH = /^\/v1\/+music\/*$/i;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
-export function isGeneration(
-  { method, headers }: Request,
-  { url }: UpstreamTarget,
-  upstreamUrl: string,
-): boolean {
-  if (method !== 'POST' || !JSON_TYPE.test(headers.get('content-type') ?? '')) return false;
-  const [path = ''] = url.slice(upstreamUrl.length).split('?', 1);
-  return PATH.test(decodeURIComponent(path));
+/** @param path that of the upstream, without a query */
+export function isGeneration({ method, headers }: Request, path: string): boolean {
+  const isJson = method === 'POST' && JSON_TYPE.test(headers.get('content-type') ?? '');
+  return isJson && PATH.test(decodeURIComponent(path));
 }
 
 /**

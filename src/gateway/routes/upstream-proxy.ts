@@ -95,7 +95,7 @@ export function upstreamProxyRoutes(parts: SessionParts, sessionPlugin: SessionP
       if (method === 'GET' || method === 'HEAD') {
         return relay(exchange, target, await session.enter(method === 'GET' ? 'get' : 'head'), session);
       }
-      if (isGeneration(request, target, upstreamUrl))
+      if (isGeneration(request, endpointPath(target, upstreamUrl)))
         return relayGeneration(parts, session, exchange, target);
       return relayChange(exchange, session, target);
     },
